@@ -1,0 +1,1 @@
+"""Documents made from a session's state."""
