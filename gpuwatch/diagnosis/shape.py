@@ -1,0 +1,270 @@
+"""The utilization of a window as a measured object: class, stall share with its interval, period.
+
+A pulse is a repeated change between busy and nearly idle, with gaps shorter than a human pause. It is
+a shape: it proves that the GPU waits and how much, not for whom. Thresholds without another source
+were set on a simulation (tests/diagnosis/test_shape.py repeats it at reduced size).
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from operator import mul
+from statistics import median
+
+from gpuwatch.diagnosis.autocorrelation import autocorrelation
+from gpuwatch.model import Shape, ShapeKind
+
+#: A preliminary class needs 30 s of buffered points; readings once a second need the full minute.
+MIN_BUFFERED_S, MIN_POLLED_S = 29.0, 55.0
+MIN_POINTS = 30
+#: A hole longer than this many spacings splits the series.
+HOLE_SPACINGS = 3.0
+
+IDLE_MEAN, IDLE_P95 = 0.05, 0.15
+SATURATED_P10, SATURATED_MEAN = 0.85, 0.90
+PULSE_DEPTH, PULSE_LOW, PULSE_HIGH = 0.40, 0.35, 0.50
+PULSE_EDGES, PULSE_STALL = 4, 0.08
+PULSE_SEPARABILITY, PULSE_CORRELATION = 0.70, 0.5
+EPISODE_DEPTH, EPISODE_LOW, EPISODE_HIGH = 0.60, 0.15, 0.80
+EPISODE_GAP_S, EPISODE_BUSY_SHARE = 2.0, 0.60
+#: Pulses with gaps of a human pause, few and far between, are episodes.
+PAUSE_GAP_S, PAUSE_SPACING_S = 5.0, 20.0
+FLAT_DEVIATION, FLAT_DEPTH, FLAT_SPLIT = 0.10, 0.25, 0.70
+#: Schmitt trigger levels as parts of the depth: noise on the flanks makes no edges.
+RISE_LEVEL, FALL_LEVEL = 0.65, 0.35
+#: Idle level below which "busy 0" is assumed for the stall share.
+STALL_LOW = 0.10
+REGULAR_CORRELATION = 0.4
+LATER_PEAK_LEAD = 0.1
+PERIOD_MIN_SPACINGS, PERIOD_MAX_PART = 4, 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Levels:
+    low: float
+    high: float
+    threshold: float
+    separability: float  # between-class over total variance
+
+
+@dataclass(slots=True)
+class _Edges:
+    rises: list[int]  # indices of the first high point
+    gaps_s: list[float]  # finished gaps
+
+
+def shape_of(
+    times: Sequence[float], values: Sequence[float], buffered: bool, best_high: float | None = None
+) -> Shape:
+    """Measure `values` (utilization, 0..1, no NaN) at `times` (seconds, ascending).
+
+    `buffered`: the driver's own evenly spaced sub-second points; False for one reading a tick, which
+    is a subsample: its period is never shown. `best_high` is the best busy level (0..1) of the same
+    job in the last ten minutes; the stall share is measured against it.
+    """
+    count = len(values)
+    spacing = _spacing(times)
+    duration = times[-1] - times[0] + spacing if count else 0.0
+    known = Shape(ShapeKind.UNKNOWN, count, duration, spacing or None, buffered)
+    if count < MIN_POINTS or duration < (MIN_BUFFERED_S if buffered else MIN_POLLED_S):
+        return known
+    ordered = sorted(values)
+    mean = sum(ordered) / count
+    deviation = sqrt(max(0.0, sum(map(mul, ordered, ordered)) / count - mean * mean))
+    levels = _levels(ordered)
+    edges = _edges(times, values, levels, HOLE_SPACINGS * spacing)
+    low_base = min(levels.low, STALL_LOW)
+    reference = max(levels.high, best_high or 0.0)
+    stall = _stall(mean, low_base, reference)
+    error = _stall_error(values, edges.rises, low_base, reference, buffered)
+    if error is None:
+        error = 2 * deviation / (levels.high * sqrt(count)) if levels.high > 0 else 0.0
+    gap = median(edges.gaps_s) if edges.gaps_s else None
+    correlation, period = None, None
+    kind = _plain_kind(mean, deviation, ordered, levels)
+    if kind not in (ShapeKind.IDLE, ShapeKind.SATURATED):
+        busy_share = sum(value >= levels.threshold for value in values) / count
+        could_pulse = _could_pulse(levels, edges, stall, gap, duration, busy_share)
+        if could_pulse:
+            correlation, lag = _period(times, values, HOLE_SPACINGS * spacing)
+            period = lag * spacing if lag is not None else None
+        if could_pulse and (
+            levels.separability >= PULSE_SEPARABILITY or (correlation or 0.0) >= PULSE_CORRELATION
+        ):
+            kind = ShapeKind.PULSED
+        elif _episodic(levels, edges, gap, busy_share):
+            kind = ShapeKind.EPISODIC
+    regular = None if correlation is None else correlation >= REGULAR_CORRELATION
+    measured = kind not in (ShapeKind.IDLE, ShapeKind.UNKNOWN)
+    return Shape(
+        kind=kind,
+        sample_count=count,
+        duration_s=duration,
+        resolution_s=spacing,
+        buffered=buffered,
+        mean_ratio=mean,
+        low_ratio=levels.low,
+        high_ratio=levels.high,
+        stall_ratio=stall if measured else None,
+        stall_low_ratio=_stall_low(mean, levels.high, error) if measured else None,
+        stall_high_ratio=min(1.0, 1 - mean + error) if measured else None,
+        cycles=len(edges.rises),
+        period_s=period if buffered and regular and kind is ShapeKind.PULSED else None,
+        regular=regular if kind is ShapeKind.PULSED else None,
+        gap_median_s=gap,
+        gap_p90_s=_quantile(sorted(edges.gaps_s), 0.9) if edges.gaps_s else None,
+        standard_deviation_ratio=deviation,
+    )
+
+
+def _spacing(times: Sequence[float]) -> float:
+    return median([after - before for before, after in zip(times, times[1:], strict=False)] or [0.0])
+
+
+def _quantile(ordered: Sequence[float], part: float) -> float:
+    return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
+
+
+def _levels(ordered: Sequence[float]) -> _Levels:
+    """Otsu's threshold on whole percents, and the typical low and high level.
+
+    The levels are medians of the outer halves of the classes: points on a flank are mixtures.
+    """
+    counts = sorted(Counter([round(value * 100) for value in ordered]).items())
+    total = len(ordered)
+    total_sum = sum(level * number for level, number in counts)
+    total_square = sum(level * level * number for level, number in counts)
+    variance = total_square / total - (total_sum / total) ** 2
+    best, split, below, below_sum = 0.0, total, 0, 0
+    threshold = counts[-1][0] / 100
+    for (level, number), (following, _) in zip(counts, counts[1:], strict=False):
+        below += number
+        below_sum += level * number
+        above = total - below
+        between = below * above * (below_sum / below - (total_sum - below_sum) / above) ** 2
+        if between > best:
+            best, split, threshold = between, below, (level + following) / 200
+    separability = best / total**2 / variance if variance > 0 else 0.0
+    low = ordered[split // 4]
+    high = ordered[total - 1 - (total - split) // 4] if split < total else ordered[-1 - total // 4]
+    return _Levels(low, high, threshold, separability)
+
+
+def _edges(times: Sequence[float], values: Sequence[float], levels: _Levels, hole_s: float) -> _Edges:
+    depth = levels.high - levels.low
+    rise, fall = levels.low + RISE_LEVEL * depth, levels.low + FALL_LEVEL * depth
+    edges = _Edges([], [])
+    high: bool | None = None  # unknown at the start and after a hole
+    fell_s: float | None = None
+    before = times[0]
+    for index, (time, value) in enumerate(zip(times, values, strict=True)):
+        if time - before > hole_s:
+            high, fell_s = None, None
+        if value >= rise:
+            if high is False:
+                edges.rises.append(index)
+                if fell_s is not None:
+                    edges.gaps_s.append(before - fell_s)
+            high = True
+        elif value <= fall:
+            if high:
+                fell_s = before  # a point's time is the end of its period
+            high = False
+        before = time
+    return edges
+
+
+def _stall(mean: float, low: float, high: float) -> float:
+    return min(1.0, max(0.0, 1 - (mean - low) / (high - low))) if high > low else 0.0
+
+
+def _stall_low(mean: float, high: float, error: float) -> float:
+    return max(0.0, 1 - mean / high - error) if high > 0 else 0.0
+
+
+def _stall_error(
+    values: Sequence[float], rises: Sequence[int], low: float, high: float, buffered: bool
+) -> float | None:
+    """Two standard errors from cycle to cycle; None with readings once a second or under 3 cycles."""
+    if not buffered or len(rises) < 4:
+        return None
+    stalls = [
+        _stall(sum(values[start:end]) / (end - start), low, high)
+        for start, end in zip(rises, rises[1:], strict=False)
+    ]
+    mean = sum(stalls) / len(stalls)
+    variance = sum((stall - mean) ** 2 for stall in stalls) / (len(stalls) - 1)
+    return 2 * sqrt(variance / len(stalls))
+
+
+def _plain_kind(mean: float, deviation: float, ordered: Sequence[float], levels: _Levels) -> ShapeKind:
+    if mean < IDLE_MEAN and _quantile(ordered, 0.95) < IDLE_P95:
+        return ShapeKind.IDLE
+    if mean >= SATURATED_MEAN or _quantile(ordered, 0.10) >= SATURATED_P10:
+        return ShapeKind.SATURATED
+    if deviation <= FLAT_DEVIATION or levels.high - levels.low < FLAT_DEPTH:
+        return ShapeKind.FLAT_HIGH if mean >= FLAT_SPLIT else ShapeKind.FLAT_LOW
+    return ShapeKind.VARIABLE
+
+
+def _could_pulse(
+    levels: _Levels, edges: _Edges, stall: float, gap: float | None, duration: float, busy_share: float
+) -> bool:
+    rare_pauses = (
+        gap is not None
+        and gap >= PAUSE_GAP_S
+        and len(edges.rises) <= duration / PAUSE_SPACING_S
+        and busy_share >= EPISODE_BUSY_SHARE
+    )
+    return (
+        levels.high - levels.low >= PULSE_DEPTH
+        and levels.low <= PULSE_LOW
+        and levels.high >= PULSE_HIGH
+        and len(edges.rises) >= PULSE_EDGES
+        and stall >= PULSE_STALL
+        and not rare_pauses
+    )
+
+
+def _episodic(levels: _Levels, edges: _Edges, gap: float | None, busy_share: float) -> bool:
+    return (
+        levels.high - levels.low >= EPISODE_DEPTH
+        and levels.low <= EPISODE_LOW
+        and levels.high >= EPISODE_HIGH
+        and busy_share >= EPISODE_BUSY_SHARE
+        and len(edges.rises) >= 1
+        and gap is not None
+        and gap >= EPISODE_GAP_S
+    )
+
+
+def _period(
+    times: Sequence[float], values: Sequence[float], hole_s: float
+) -> tuple[float | None, float | None]:
+    """(height of the correlation peak, its lag in points) of the longest stretch without a hole."""
+    start, end = _longest_stretch(times, hole_s)
+    longest = (end - start) // PERIOD_MAX_PART
+    correlation = autocorrelation(values[start:end], longest + 1)
+    crossing = next((lag for lag, value in enumerate(correlation) if value <= 0), None)
+    if crossing is None:
+        return None, None
+    best: int | None = None
+    for lag in range(max(crossing, PERIOD_MIN_SPACINGS), len(correlation) - 1):
+        height = correlation[lag]
+        if not correlation[lag - 1] <= height > correlation[lag + 1]:
+            continue
+        if best is None or height > correlation[best] + LATER_PEAK_LEAD:
+            best = lag
+    if best is None:
+        return None, None
+    left, top, right = correlation[best - 1 : best + 2]
+    bend = left - 2 * top + right
+    return top, best + (0.5 * (left - right) / bend if bend < 0 else 0.0)
+
+
+def _longest_stretch(times: Sequence[float], hole_s: float) -> tuple[int, int]:
+    bounds = [0]
+    bounds += [i for i in range(1, len(times)) if times[i] - times[i - 1] > hole_s]
+    bounds.append(len(times))
+    return max(zip(bounds, bounds[1:], strict=False), key=lambda stretch: stretch[1] - stretch[0])
