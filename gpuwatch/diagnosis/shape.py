@@ -5,6 +5,7 @@ a shape: it proves that the GPU waits and how much, not for whom. Thresholds wit
 were set on a simulation (tests/diagnosis/test_shape.py repeats it at reduced size).
 """
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -119,7 +120,7 @@ def shape_of(
 
 
 def _spacing(times: Sequence[float]) -> float:
-    return median([after - before for before, after in zip(times, times[1:], strict=False)] or [0.0])
+    return median([after - before for before, after in itertools.pairwise(times)] or [0.0])
 
 
 def _quantile(ordered: Sequence[float], part: float) -> float:
@@ -138,7 +139,7 @@ def _levels(ordered: Sequence[float]) -> _Levels:
     variance = total_square / total - (total_sum / total) ** 2
     best, split, below, below_sum = 0.0, total, 0, 0
     threshold = counts[-1][0] / 100
-    for (level, number), (following, _) in zip(counts, counts[1:], strict=False):
+    for (level, number), (following, _) in itertools.pairwise(counts):
         below += number
         below_sum += level * number
         above = total - below
@@ -190,8 +191,7 @@ def _stall_error(
     if not buffered or len(rises) < 4:
         return None
     stalls = [
-        _stall(sum(values[start:end]) / (end - start), low, high)
-        for start, end in zip(rises, rises[1:], strict=False)
+        _stall(sum(values[start:end]) / (end - start), low, high) for start, end in itertools.pairwise(rises)
     ]
     mean = sum(stalls) / len(stalls)
     variance = sum((stall - mean) ** 2 for stall in stalls) / (len(stalls) - 1)
@@ -267,4 +267,4 @@ def _longest_stretch(times: Sequence[float], hole_s: float) -> tuple[int, int]:
     bounds = [0]
     bounds += [i for i in range(1, len(times)) if times[i] - times[i - 1] > hole_s]
     bounds.append(len(times))
-    return max(zip(bounds, bounds[1:], strict=False), key=lambda stretch: stretch[1] - stretch[0])
+    return max(itertools.pairwise(bounds), key=lambda stretch: stretch[1] - stretch[0])
