@@ -66,8 +66,10 @@ class Rule:
 
     `scope`: "gpu" (once per GPU), "job" (once per GPU with a job; the window has its processes) or
     "host" (once). `needs` names history series of the subject; without any point of them in the last
-    30 s the engine abstains on the rule's behalf with the signal's own reason. `every_s` spaces
-    evaluations; `enter_evaluations`/`exit_evaluations` ask for that many in a row.
+    30 s the engine abstains on the rule's behalf with the signal's own reason; "host:key" names a
+    series of the host. `every_s` spaces evaluations; `enter_evaluations`/`exit_evaluations` ask for
+    that many in a row. No finding starts or ends on stale data or on a lost GPU, so rules are not
+    evaluated then, unless they are about just that (`without_data`).
     """
 
     id: str
@@ -81,3 +83,4 @@ class Rule:
     enter_evaluations: int = 1
     exit_evaluations: int = 1
     unavailable: str = ""  # why it cannot be built here; it then always abstains with this reason
+    without_data: bool = False  # evaluated also while the GPU is lost or its data are stale

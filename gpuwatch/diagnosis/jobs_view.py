@@ -1,0 +1,178 @@
+"""The training process and what belongs to it, as rules see it: means over the last half minute."""
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from gpuwatch.diagnosis.gapcpu import main_thread_gap, workers_gap
+from gpuwatch.diagnosis.window import GapCpu, JobView
+from gpuwatch.history import History
+from gpuwatch.model import Machine, ProcessReading, ProcessRole, Sample, Shape
+
+MEAN_S, WORKER_S = 30.0, 15.0
+#: Threads that prepare data inside one process, by the names their libraries give them (15 characters).
+LOADER_THREADS = ("pt_thread_data_", "tf_data", "[DALI]", "grain")
+#: Beyond its main thread a trainer keeps about one core busy (backward pass, copies); more than this
+#: many together are a loader's threads.
+OTHER_THREADS_CORES = 2.0
+
+
+def job_view(
+    history: History,
+    sample: Sample,
+    machine: Machine,
+    gpu: str,
+    trainer: ProcessReading,
+    shape: Shape | None,
+) -> JobView:
+    """Everything about the job of `gpu` (an entity, "gpu:<uuid>") that the last minute tells."""
+    tree = [p for p in sample.processes or () if p.trainer == trainer.key and p.key != trainer.key]
+    workers = tuple(process for process in tree if process.role is ProcessRole.WORKER)
+    children = tuple(process for process in tree if process.role is not ProcessRole.WORKER)
+    family = [trainer, *tree]
+    absent: dict[str, str] = {}
+    main_gap, pool_gap = _gaps(history, gpu, trainer, workers, shape, absent)
+    trainer_cores = _mean(history, trainer, "cpu_cores")
+    main_cores = _mean(history, trainer, "main_cpu_cores")
+    tree_cores = _total(history, family, "cpu_cores")
+    usable = trainer.usable_cores
+    view = JobView(
+        trainer=trainer,
+        workers=workers,
+        children=children,
+        main_gap=main_gap,
+        workers_gap=pool_gap,
+        main_cpu_cores=main_cores,
+        worker_cpu_cores=_median(_mean(history, worker, "cpu_cores", WORKER_S) for worker in workers),
+        worker_blocked_ratio=_average(_mean(history, worker, "blocked_ratio") for worker in workers),
+        tree_cpu_cores=tree_cores,
+        tree_wait_ratio=_wait_ratio(history, family),
+        usable_cores=usable,
+        free_cores=_free_cores(history, machine, sample, usable, tree_cores),
+        main_read_bytes_per_s=_mean(history, trainer, "read_chars_per_s"),
+        tree_read_bytes_per_s=_total(history, family, "read_chars_per_s"),
+        pt_thread_names=any(thread.name.startswith("pt_") for process in family for thread in process.threads)
+        or any(process.name.startswith("pt_") for process in family),
+        thread_workers=_thread_workers(trainer, trainer_cores, main_cores),
+        absent=absent,
+    )
+    _explain_absent(view, absent)
+    return view
+
+
+def _gaps(
+    history: History,
+    gpu: str,
+    trainer: ProcessReading,
+    workers: Sequence[ProcessReading],
+    shape: Shape | None,
+    absent: dict[str, str],
+) -> tuple[GapCpu | None, GapCpu | None]:
+    if shape is None or not shape.high_ratio:
+        reason = "the shape of utilization is not known yet"
+        absent.update(main_gap=reason, workers_gap=reason)
+        return None, None
+    utilization = history.burst(gpu.partition(":")[2], "utilization", 25.0)
+    main = main_thread_gap(history, trainer, gpu, utilization, shape.high_ratio)
+    pool = workers_gap(history, workers, gpu, utilization, shape.high_ratio)
+    if isinstance(main, str):
+        absent["main_gap"] = main
+    if isinstance(pool, str):
+        absent["workers_gap"] = pool
+    return (None if isinstance(main, str) else main), (None if isinstance(pool, str) else pool)
+
+
+def entity(process: ProcessReading) -> str:
+    """The process's name in history."""
+    return f"process:{process.pid}:{process.start_ticks}"
+
+
+def _mean(history: History, process: ProcessReading, key: str, seconds: float = MEAN_S) -> float | None:
+    return history.mean(entity(process), key, seconds)
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = _known(values)
+    return median(known) if known else None
+
+
+def _average(values: Iterable[float | None]) -> float | None:
+    known = _known(values)
+    return sum(known) / len(known) if known else None
+
+
+def _total(history: History, processes: Sequence[ProcessReading], key: str) -> float | None:
+    """Sum over those that are known; None when the trainer itself is not."""
+    known = _known(_mean(history, process, key) for process in processes)
+    return sum(known) if known and _mean(history, processes[0], key) is not None else None
+
+
+def _wait_ratio(history: History, processes: Sequence[ProcessReading]) -> float | None:
+    """Run-queue wait of all together, as a share of the time they wanted a core."""
+    ran = waited = 0.0
+    known = False
+    for process in processes:
+        ratio, cores = _mean(history, process, "wait_ratio"), _mean(history, process, "cpu_cores")
+        if ratio is None or cores is None or ratio >= 1.0:
+            continue
+        known = True
+        ran += cores
+        waited += cores * ratio / (1 - ratio)
+    if not known:
+        return None
+    return waited / (ran + waited) if ran + waited > 0 else 0.0
+
+
+def _free_cores(
+    history: History, machine: Machine, sample: Sample, usable: float | None, tree: float | None
+) -> float | None:
+    """What is left on the machine, and of what the job itself may use."""
+    logical = machine.host.logical_cores
+    if logical is None and sample.host is not None:
+        logical = len(sample.host.core_ids) or None
+    used = history.mean("host:", "cpu_ratio", MEAN_S)
+    if logical is None or used is None:
+        return None
+    free = logical * (1 - used)
+    if usable is not None and tree is not None:
+        free = min(free, usable - tree)
+    return max(0.0, free)
+
+
+def _thread_workers(trainer: ProcessReading, total: float | None, main: float | None) -> int:
+    named = sum(thread.name.startswith(LOADER_THREADS) for thread in trainer.threads)
+    if total is None or main is None or total - main < OTHER_THREADS_CORES:
+        return named
+    return max(named, int(total - main))
+
+
+def _explain_absent(view: JobView, absent: dict[str, str]) -> None:
+    reasons = {
+        "main_cpu_cores": "scheduler counters of the main thread cannot be read",
+        "tree_cpu_cores": "CPU time of the process cannot be read",
+        "tree_wait_ratio": "run-queue wait cannot be read",
+        "usable_cores": "affinity and quota cannot be read",
+        "free_cores": "CPU use of the machine is not known yet",
+        "main_read_bytes_per_s": "reads of the process cannot be seen (other user)",
+        "tree_read_bytes_per_s": "reads of the process cannot be seen (other user)",
+        "worker_cpu_cores": "no worker processes",
+        "worker_blocked_ratio": "no worker processes",
+    }
+    own = view.trainer.absent
+    for name, reason in reasons.items():
+        if getattr(view, name) is None and name not in absent:
+            absent[name] = own.get(_RAW.get(name, ""), reason)
+
+
+#: The raw reading behind a mean, whose own reason is better than a general one.
+_RAW = {
+    "main_cpu_cores": "threads",
+    "tree_cpu_cores": "cpu_ns",
+    "tree_wait_ratio": "wait_ns",
+    "usable_cores": "usable_cores",
+    "main_read_bytes_per_s": "read_chars",
+    "tree_read_bytes_per_s": "read_chars",
+}
