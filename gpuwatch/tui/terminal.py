@@ -1,0 +1,257 @@
+"""The terminal is taken and given back here, whatever happens in between.
+
+Textual alone leaves a raw terminal on SIGTERM and SIGHUP, starts a second pair of threads on every
+SIGCONT and spins when the terminal vanishes. The four cures below can go when it does better:
+
+* F1: SIGTERM, SIGHUP and SIGINT leave through the front door, with 128 + signal as exit status.
+* F2: SIGCONT does nothing; SIGTSTP and ctrl+z suspend in a way that gives the terminal back first.
+* F3: a vanished terminal ends the program, also where no SIGHUP was sent.
+* F4: what has not left 0.4 s after leaving began is ended hard, the terminal restored by hand.
+
+Private parts of Textual are used in this file only, each with its reason.
+"""
+
+import asyncio
+import contextlib
+import os
+import queue
+import select
+import signal
+import sys
+import tempfile
+import termios
+import threading
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import BinaryIO
+
+from textual.drivers._writer_thread import WriterThread
+from textual.drivers.linux_driver import LinuxDriver
+
+#: Seconds from the wish to leave until the process is ended hard.
+GRACE_S = 0.4
+#: What libraries printed meanwhile is kept up to this many bytes, and shown up to this many lines.
+NOISE_LIMIT_BYTES = 1 << 20
+NOISE_SHOWN_LINES = 20
+
+#: Undoes everything that was switched on: synchronised output, mouse, paste, focus and size reports,
+#: line wrap, keyboard protocol, alternate screen, hidden cursor, colours.
+RESTORE = (
+    "\x1b[?2026l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1016l\x1b[?2004l\x1b[?1004l"
+    "\x1b[?2048l\x1b[?7h\x1b[<u\x1b[?1049l\x1b[?25h\x1b[0m"
+)
+
+
+class Tty:
+    """The terminal to draw on: a descriptor of its own, while 1 and 2 go elsewhere.
+
+    A driver library or a C++ assertion that prints would otherwise write into the picture.
+    """
+
+    def __init__(self, encoding: str = "utf-8") -> None:
+        self._tty = os.dup(1 if os.isatty(1) else 2)
+        # The stream must never raise for a character the terminal's encoding lacks.
+        self.file = open(  # noqa: SIM115 - open as long as the screen
+            self._tty, "w", encoding=encoding, errors="replace", newline="", closefd=False
+        )
+        self._attributes = _attributes(self._tty)
+        self._noise = _scratch_file()
+        self._kept: dict[int, int] = {}
+
+    def take(self) -> None:
+        """From here on nothing but the picture reaches the terminal."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for descriptor in (1, 2):
+            if os.isatty(descriptor):  # an error log of the user's own stays his
+                self._kept[descriptor] = os.dup(descriptor)
+                os.dup2(self._noise.fileno(), descriptor)
+
+    def give_back(self) -> list[str]:
+        """Undo `take`; returns the last lines that libraries printed meanwhile."""
+        for descriptor, kept in self._kept.items():
+            os.dup2(kept, descriptor)
+            os.close(kept)
+        self._kept.clear()
+        size = os.fstat(self._noise.fileno()).st_size
+        self._noise.seek(max(0, size - 8192))
+        text = self._noise.read().decode("utf-8", "replace")
+        return [line for line in text.splitlines() if line.strip()][-NOISE_SHOWN_LINES:]
+
+    def size(self) -> tuple[int, int]:
+        """(columns, rows), from the terminal itself: COLUMNS and LINES may be old."""
+        try:
+            width, height = os.get_terminal_size(self._tty)
+        except OSError:
+            return 80, 24
+        return width or 80, height or 24  # a serial line may say 0 x 0
+
+    def trim_noise(self) -> None:
+        """Keep a library that prints without end from filling the disk."""
+        if os.fstat(self._noise.fileno()).st_size > NOISE_LIMIT_BYTES:
+            os.ftruncate(self._noise.fileno(), 0)
+            os.lseek(self._noise.fileno(), 0, os.SEEK_SET)  # shared with descriptors 1 and 2
+
+    def restore(self) -> None:
+        """Put the terminal right by hand, without waiting for it. For the last resort only."""
+        with contextlib.suppress(OSError, termios.error):
+            if self._attributes is not None:
+                termios.tcsetattr(self._tty, termios.TCSANOW, self._attributes)
+            # A description of its own: not blocking must not become the shell's setting.
+            flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY
+            descriptor = os.open(os.ttyname(self._tty), flags)
+            os.write(descriptor, RESTORE.encode("ascii"))
+
+
+def _attributes(descriptor: int) -> list[int | list[bytes | int]] | None:
+    try:
+        return termios.tcgetattr(descriptor)
+    except termios.error:
+        return None
+
+
+def _scratch_file() -> BinaryIO:
+    try:
+        return tempfile.TemporaryFile("w+b", buffering=0)
+    except OSError:  # no place to write: what libraries print is lost, the picture is not
+        return open(os.devnull, "r+b", buffering=0)
+
+
+class Leaving:
+    """F1, F3 and F4: one thread that sleeps in `poll` until somebody wants to leave.
+
+    `closers` (a recording's end) run first and must be safe to call from another thread.
+    """
+
+    def __init__(
+        self,
+        restore: Callable[[], None],
+        closers: Sequence[Callable[[], None]] = (),
+        *,
+        input_fd: int = 0,
+        end: Callable[[int], None] = os._exit,
+    ) -> None:
+        self.code: int | None = None
+        self._restore, self._closers, self._end = restore, closers, end
+        self._input_fd = input_fd
+        self._wake_read, self._wake_write = os.pipe()
+        self._closed, self._done = threading.Event(), threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._exit: Callable[[int], object] | None = None
+
+    def start(self) -> None:
+        """Install the signal handlers and begin to watch the terminal."""
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            # Not the loop's own handlers: they wait while a stuck terminal blocks the loop.
+            signal.signal(number, self._on_signal)
+        threading.Thread(target=self._watch, name="gpuwatch-leaving", daemon=True).start()
+
+    def attach(self, loop: asyncio.AbstractEventLoop, leave: Callable[[int], object]) -> None:
+        """From now on leaving calls `leave(code)` in `loop`."""
+        self._loop, self._exit = loop, leave
+        if self.code is not None:
+            loop.call_soon(leave, self.code)
+
+    def begin(self, code: int) -> None:
+        """Leave with this exit status. Safe in a signal handler and in any thread; first wins."""
+        if self.code is not None:
+            return
+        self.code = code
+        os.write(self._wake_write, b"x")
+        if self._loop is not None and self._exit is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended by itself
+                self._loop.call_soon_threadsafe(self._exit, code)
+
+    def finish(self) -> int:
+        """The orderly way worked; the last resort is called off. Returns the exit status."""
+        self.begin(1)  # nobody asked to leave: the screen failed
+        self._closed.wait(GRACE_S)
+        self._done.set()
+        return self.code or 0
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        self.begin(128 + number)
+
+    def _watch(self) -> None:
+        waiter = select.poll()
+        # No event is asked for: HUP, ERR and NVAL are told anyway.
+        waiter.register(self._input_fd, 0)
+        waiter.register(self._wake_read, select.POLLIN)
+        waiter.poll()
+        self.begin(128 + signal.SIGHUP)  # unless somebody began it
+        closing = threading.Thread(target=self._close, name="gpuwatch-closing", daemon=True)
+        closing.start()
+        if not self._done.wait(GRACE_S):
+            self._restore()
+            self._end(self.code or 0)
+
+    def _close(self) -> None:
+        try:
+            for close in self._closers:
+                close()
+        finally:
+            self._closed.set()
+
+
+class Driver(LinuxDriver):
+    """Textual's driver on a `Tty`, with the mouse held back and job control put right."""
+
+    screen: Tty  # set on the subclass that `driver_for` makes
+
+    def __init__(self, *arguments: object, **named: object) -> None:
+        super().__init__(*arguments, **named)  # type: ignore[arg-type] # handed on as they came
+        self._file = self.screen.file  # private: the stream cannot be chosen otherwise
+        # F2: the parent's SIGCONT handler enters application mode a second time.
+        signal.signal(signal.SIGCONT, signal.SIG_DFL)
+        signal.signal(signal.SIGTSTP, self._on_stop_signal)
+
+    def _on_stop_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self._loop.call_soon_threadsafe(suspend, self, os.getpid())
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        return self.screen.size()
+
+    def _enable_mouse_support(self) -> None:
+        # Private: any-motion reports (1003) cost 0.7 ms for each move of the pointer.
+        if self._mouse:
+            self.write("\x1b[?1000h\x1b[?1006h")
+
+    def _disable_mouse_support(self) -> None:
+        self.write("\x1b[?1000l\x1b[?1006l\x1b[?1016l")
+
+    def set_mouse(self, on: bool) -> None:
+        """Report clicks and the wheel, or leave them to the terminal to select text."""
+        self._mouse = on
+        if on:
+            self._enable_mouse_support()
+        else:
+            self._disable_mouse_support()
+
+    def write(self, data: str) -> None:
+        # Private: when the terminal is gone the writer ends, and its bounded queue blocks for ever.
+        writer: WriterThread | None = self._writer_thread
+        while writer is not None and writer.is_alive():
+            with contextlib.suppress(queue.Full):
+                writer._queue.put(data, timeout=0.5)
+                return
+
+
+def driver_for(screen: Tty) -> type[Driver]:
+    """Textual takes a class and constructs it itself."""
+    return type("ScreenDriver", (Driver,), {"screen": screen})
+
+
+def suspend(driver: Driver, target: int = 0) -> None:
+    """F2: stop as the shell expects; returns after `fg`. `target` 0 is the whole process group.
+
+    The default action of SIGTSTP is used, not SIGSTOP: the kernel ignores it where no shell could
+    ever continue us.
+    """
+    driver.suspend_application_mode()
+    previous = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+    try:
+        os.kill(target, signal.SIGTSTP)
+    finally:
+        signal.signal(signal.SIGTSTP, previous)
+        driver.resume_application_mode()
+        driver._app.refresh(layout=True)  # private: its own way back does the same
