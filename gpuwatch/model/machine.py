@@ -37,6 +37,8 @@ class GpuInfo:
     pcie_width_card: int | None = None  # the card's own, from sysfs
     pcie_generation_slot: int | None = None  # the upstream port's, from sysfs
     pcie_width_slot: int | None = None
+    pcie_generation_chain: int | None = None  # the narrowest port between card and root, from sysfs
+    pcie_width_chain: int | None = None
     numa_node: int | None = None
     persistence_mode: bool | None = None
     virtualization: str | None = None  # "none", "passthrough", "vgpu guest", ...

@@ -79,7 +79,10 @@ class DiskTree:
 
 
 #: seq_file entries hand out at most a page at a time, so a short read is not the end of them.
-_LONG = ("maps", "mountinfo", "stat", "diskstats", "environ", "cmdline", "vmstat", "tcp", "tcp6")
+_LONG = (
+    *("/maps", "/mountinfo", "/proc/stat", "/diskstats", "/environ", "/cmdline", "/vmstat", "/cpuinfo"),
+    *("/net/tcp", "/net/tcp6", "/net/dev", "/children"),
+)
 
 
 def _may_be_short(path: str) -> bool:
