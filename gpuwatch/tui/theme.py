@@ -5,11 +5,8 @@ the light theme until text of them reads 4.5:1. `bad` is bold besides, and no co
 meaning alone: glyph, word and position do. "ansi" follows the user's own 16 colours, "plain" uses none.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-
-from rich.style import Style
-from textual.theme import Theme
 
 #: In the order in which the key goes through them; "plain" is never left.
 CYCLE = ("dark", "light", "ansi")
