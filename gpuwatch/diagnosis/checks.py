@@ -1,0 +1,115 @@
+"""The eight checks, always in the same place, and the list of what was not checked.
+
+Never silently green: FINE needs a rule that really looked.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from gpuwatch.diagnosis.interface import Abstain, Clear, Fires
+from gpuwatch.diagnosis.lifecycle import Track
+from gpuwatch.model import (
+    CHECKS,
+    Check,
+    CheckResult,
+    CheckState,
+    Confidence,
+    Finding,
+    Kind,
+    NotChecked,
+    Severity,
+    severity_at_least,
+)
+
+NO_RULE = "no rule for this yet"
+_SURE = (Confidence.MEASURED, Confidence.LIKELY)
+#: Notes of more rules than this do not fit a line.
+MAX_NOTES = 3
+
+
+def check_results(tracks: Iterable[Track], findings: Sequence[Finding]) -> tuple[CheckResult, ...]:
+    """`findings`: the visible ones, worst first."""
+    by_check: dict[str, list[Track]] = {check.key: [] for check in CHECKS}
+    for track in tracks:
+        by_check[track.check].append(track)
+    return tuple(_result(check, by_check[check.key], findings) for check in CHECKS)
+
+
+def _result(check: Check, tracks: Sequence[Track], findings: Sequence[Finding]) -> CheckResult:
+    alarms = [
+        finding
+        for finding in findings
+        if finding.check == check.key and severity_at_least(finding.severity, Severity.NOTICE)
+    ]
+    named = next((finding for finding in alarms if _is_named(finding)), None)
+    if named is not None:
+        return CheckResult(check, CheckState.NAMED, named.text.title, rule=named.rule)
+    if alarms:
+        return CheckResult(check, CheckState.POSSIBLE, alarms[0].text.title, rule=alarms[0].rule)
+    explained = next((finding for finding in findings if finding.check == check.key), None)
+    if explained is not None:
+        return CheckResult(check, CheckState.FINE, explained.text.title, rule=explained.rule)
+    return _without_finding(check, [track for track in tracks if not track.rule.unavailable])
+
+
+def _is_named(finding: Finding) -> bool:
+    """A cause that stands: measured or likely, and a loss, a risk or a warning."""
+    return finding.confidence in _SURE and (
+        finding.kind in (Kind.LOSS, Kind.RISK) or severity_at_least(finding.severity, Severity.WARNING)
+    )
+
+
+def _without_finding(check: Check, tracks: Sequence[Track]) -> CheckResult:
+    if any(isinstance(track.outcome, Fires) and not track.on for track in tracks):
+        return CheckResult(check, CheckState.WAITING, "something shows up; watching whether it lasts")
+    clear = [track.outcome for track in tracks if isinstance(track.outcome, Clear)]
+    if clear:
+        notes = list(dict.fromkeys(outcome.note for outcome in clear if outcome.note))
+        return CheckResult(check, CheckState.FINE, "; ".join(notes[:MAX_NOTES]) or "nothing found")
+    waiting = _waiting(tracks)
+    if waiting is not None:
+        reason, seconds = waiting
+        return CheckResult(check, CheckState.WAITING, reason, seconds_left=seconds)
+    reasons = [track.outcome.reason for track in tracks if isinstance(track.outcome, Abstain)]
+    if reasons:
+        return CheckResult(check, CheckState.UNMEASURABLE, reasons[0])
+    if tracks:
+        return CheckResult(check, CheckState.WAITING, "looking")
+    return CheckResult(check, CheckState.UNMEASURABLE, NO_RULE)
+
+
+def _waiting(tracks: Sequence[Track]) -> tuple[str, float | None] | None:
+    """The nearest look that only needs time, else the gate that keeps the rules from looking."""
+    soon = [
+        (track.outcome.seconds_left, track.outcome.reason)
+        for track in tracks
+        if isinstance(track.outcome, Abstain) and track.outcome.seconds_left is not None
+    ]
+    if soon:
+        seconds, reason = min(soon)
+        return reason, seconds
+    gated = [track for track in tracks if track.gate]
+    if not gated:
+        return None
+    times = [track.gate_s for track in gated if track.gate_s is not None]
+    return gated[0].gate, min(times) if times else None
+
+
+def not_checked(
+    tracks: Iterable[Track], ignored: Mapping[str, str], gpu_count: int
+) -> tuple[NotChecked, ...]:
+    """Every rule that could not tell, once per reason; the subject where it is not all GPUs."""
+    subjects: dict[tuple[str, str, str], list[str]] = {}
+    for track in tracks:
+        outcome = track.outcome
+        reason = track.rule.unavailable
+        if not reason and isinstance(outcome, Abstain) and outcome.seconds_left is None:
+            reason = outcome.reason
+        if reason:
+            subjects.setdefault((track.rule.id, track.check, reason), []).append(track.gpu or "")
+    result = [NotChecked(rule, check, "ignored by choice") for rule, check in ignored.items()]
+    for (rule, check, reason), gpus in subjects.items():
+        named = [gpu for gpu in gpus if gpu] if len(gpus) < gpu_count else []
+        result += [NotChecked(rule, check, reason, f"gpu:{gpu}") for gpu in named] or [
+            NotChecked(rule, check, reason)
+        ]
+    return tuple(result)

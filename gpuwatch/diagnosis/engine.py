@@ -1,0 +1,325 @@
+"""One tick of diagnosis: job states, windows, rules, findings, ledgers, checks, verdict.
+
+Pure: time comes in with the samples, so an hour can be diagnosed in a second and comes out the same.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from gpuwatch.diagnosis.checks import check_results, not_checked
+from gpuwatch.diagnosis.engine_suppression import suppressed
+from gpuwatch.diagnosis.interface import Abstain, Outcome, Rule
+from gpuwatch.diagnosis.jobs import JobTracker
+from gpuwatch.diagnosis.ledger_causes import Attribution, Label, attribute, claims_of
+from gpuwatch.diagnosis.lifecycle import Track
+from gpuwatch.diagnosis.lifecycle_findings import FindingBook, Key, Member, Render, worst_first
+from gpuwatch.diagnosis.verdict import VerdictMaker
+from gpuwatch.diagnosis.verdict_facts import GpuFacts, TickFacts
+from gpuwatch.diagnosis.verdict_words import seconds
+from gpuwatch.diagnosis.window import Window
+from gpuwatch.diagnosis.window_builder import GpuMemory, with_siblings
+from gpuwatch.history import History
+from gpuwatch.model import (
+    CheckResult,
+    Diagnosis,
+    Finding,
+    JobState,
+    JobStatus,
+    Layer,
+    Ledger,
+    Machine,
+    NotChecked,
+    Sample,
+)
+
+#: A needed series must have a point this recently.
+NEEDS_S = 30.0
+#: Check lines and the list of what was not checked are drawn up this often, and when findings change.
+LISTS_EVERY_S = 2.0
+HOST = "host"
+#: Spreads the evaluations of rules with longer spacing over the ticks (golden section).
+_SPREAD = 0.618
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The rules, where each belongs (layer and check), its texts, and its name in the ledger bar."""
+
+    rules: tuple[Rule, ...]
+    places: Mapping[str, tuple[Layer, str]]
+    render: Render
+    label: Label
+
+
+def built_in() -> Catalogue:
+    """The product's own rules and texts."""
+    from gpuwatch.diagnosis import texts
+    from gpuwatch.diagnosis.catalogue import PLACES
+    from gpuwatch.diagnosis.rules import RULES
+
+    return Catalogue(RULES, PLACES, texts.render, texts.label)
+
+
+class Engine:
+    """Diagnoses one machine, tick by tick. `evaluate` needs the samples in order of time.
+
+    `rules` None: the built-in ones. `ignored` rules are not evaluated and listed as not checked.
+    Raises KeyError for a rule without a place in the catalogue.
+    """
+
+    def __init__(
+        self,
+        rules: tuple[Rule, ...] | None = None,
+        ignored: Collection[str] = frozenset(),
+        catalogue: Catalogue | None = None,
+    ) -> None:
+        self._catalogue = catalogue or built_in()
+        chosen = self._catalogue.rules if rules is None else rules
+        places = self._catalogue.places
+        self._ignored = {rule.id: places[rule.id][1] for rule in chosen if rule.id in ignored}
+        self._rules = tuple(rule for rule in chosen if rule.id not in ignored)
+        self._gpus: dict[str, GpuMemory] = {}
+        self._tracks: dict[str, list[Track]] = {HOST: self._new_tracks(None, ("host",))}
+        self._members: dict[str, dict[str, Member]] = {}  # active on each GPU, by rule; and on the host
+        self._book = FindingBook(places, self._catalogue.render)
+        self._verdicts = VerdictMaker()
+        self._findings: tuple[Finding, ...] = ()
+        self._checks: tuple[CheckResult, ...] = ()
+        self._not_checked: tuple[NotChecked, ...] = ()
+        self._lists_due_s = float("-inf")
+
+    def evaluate(self, history: History, sample: Sample, machine: Machine) -> Diagnosis:
+        """Diagnose this tick; `history` has taken `sample` already."""
+        now = sample.monotonic_s
+        windows = self._windows(history, sample, machine)
+        for uuid, window in windows.items():
+            memory = self._gpus.get(uuid)
+            for track in self._tracks[uuid]:
+                if memory is None:
+                    self._run_host(track, window, sample)
+                else:
+                    self._run(track, window, memory)
+        changed = self._collect(windows, now)
+        attributions = {uuid: self._attribution(uuid) for uuid in self._gpus}
+        ledgers = {uuid: attributions[uuid].draw(self._gpus[uuid].ledger, uuid) for uuid in self._gpus}
+        if changed or now >= self._lists_due_s:
+            self._lists_due_s = now + LISTS_EVERY_S
+            self._checks = check_results(self._all_tracks(), self._findings)
+            self._not_checked = not_checked(self._all_tracks(), self._ignored, len(self._gpus))
+        return Diagnosis(
+            time_s=now,
+            verdict=self._verdicts.make(self._facts(sample, ledgers)),
+            checks=self._checks,
+            findings=self._findings,
+            ended=tuple(self._book.ended),
+            ledgers=ledgers,
+            jobs={uuid: memory.tracker.status for uuid, memory in self._gpus.items()},
+            shapes={uuid: memory.shape for uuid, memory in self._gpus.items()},
+            not_checked=self._not_checked,
+        )
+
+    # -- windows
+
+    def _windows(self, history: History, sample: Sample, machine: Machine) -> dict[str, Window]:
+        """One window per GPU read in this tick, and the host's under HOST."""
+        infos = {info.uuid: info for info in machine.gpus}
+        by_pid = {process.pid: process for process in sample.processes or ()}
+        groups = self._groups()
+        host_rules = frozenset(self._members.get(HOST, ()))
+        windows: dict[str, Window] = {}
+        for reading in sample.gpus:
+            memory = self._memory(reading.uuid)
+            info = infos.get(reading.uuid)
+            peers = sum(group == groups.get(reading.uuid) for group in groups.values()) > 1
+            members = self._members.get(reading.uuid, {})
+            memory.observe(history, sample, reading, info, by_pid, claims_of(members, peers))
+            if memory.new_job:
+                self._forget_job(reading.uuid)
+            memory.refresh(history, sample, machine)
+            active = frozenset(members) | host_rules
+            windows[reading.uuid] = memory.window(history, sample, machine, info, reading, active)
+        present = {uuid: group for uuid, group in self._groups().items() if uuid in windows}
+        windows = with_siblings(windows, present)
+        windows[HOST] = Window(history, sample, machine, sample.monotonic_s, "host:", active=host_rules)
+        return windows
+
+    def _memory(self, uuid: str) -> GpuMemory:
+        memory = self._gpus.get(uuid)
+        if memory is None:
+            offset_s = float(len(self._gpus) % 5)
+            memory = GpuMemory(uuid, f"gpu:{uuid}", offset_s, JobTracker(uuid))
+            self._gpus[uuid] = memory
+            self._tracks[uuid] = self._new_tracks(uuid, ("gpu", "job"))
+        return memory
+
+    def _groups(self) -> dict[str, tuple[object, ...]]:
+        return {uuid: memory.group for uuid, memory in self._gpus.items() if memory.group is not None}
+
+    def _new_tracks(self, uuid: str | None, scopes: tuple[str, ...]) -> list[Track]:
+        tracks = []
+        for rule in self._rules:
+            if rule.scope in scopes:
+                track = Track(rule, self._catalogue.places[rule.id][1], uuid)
+                if rule.unavailable:
+                    track.outcome = Abstain(rule.unavailable)
+                tracks.append(track)
+        return tracks
+
+    def _all_tracks(self) -> Iterator[Track]:
+        for tracks in self._tracks.values():
+            yield from tracks
+
+    def _forget_job(self, uuid: str) -> None:
+        for track in self._tracks[uuid]:
+            if track.rule.scope == "job":
+                track.reset()
+                if not track.rule.unavailable:
+                    track.outcome = None
+
+    # -- rules
+
+    def _run(self, track: Track, window: Window, memory: GpuMemory) -> None:
+        """Evaluate one rule of a GPU if it is due and may be."""
+        rule = track.rule
+        if rule.unavailable or not _due(track, window):
+            return
+        if memory.frozen and not rule.without_data:
+            return
+        status = memory.tracker.status
+        if status.state not in rule.states:
+            if status.state is not JobState.EPISODE:  # a pause in a job changes nothing
+                track.close_gate(*_gate(status))
+            return
+        if rule.scope == "job" and window.job is None:
+            waiting = memory.tracker.trainer is None or memory.tracker.trainer.process is not None
+            if waiting:
+                track.close_gate("no job on the GPU" if memory.tracker.trainer is None else "looking")
+            else:
+                track.take(Abstain("the job's process cannot be seen from here"), window.now_s)
+            return
+        track.take(_evaluate(rule, window, track.on), window.now_s)
+
+    def _run_host(self, track: Track, window: Window, sample: Sample) -> None:
+        if track.rule.unavailable or not _due(track, window):
+            return
+        if sample.host is None and not track.rule.without_data:
+            return
+        track.take(_evaluate(track.rule, window, track.on), window.now_s)
+
+    # -- findings
+
+    def _collect(self, windows: Mapping[str, Window], now: float) -> bool:
+        """Turn the tracks that are on into findings; True when the set changed."""
+        on = {
+            owner: {
+                track.rule.id: Member(track, track.fires, window)
+                for track in self._tracks[owner]
+                if track.shown and track.fires is not None
+            }
+            for owner, window in windows.items()
+        }
+        for owner, members in self._members.items():
+            on.setdefault(owner, members)  # not read in this tick: nothing ends
+        visible: dict[Key, list[Member]] = {}
+        explained: dict[Key, None] = {}
+        for owner, members in on.items():
+            host = on[HOST] if owner != HOST else {}
+            everything = {**host, **members}
+            coverage = self._attribute(everything).waiting_coverage
+            dropped = suppressed(everything.keys(), coverage)
+            for rule in dropped & members.keys():
+                explained[(rule, self._subject(owner, members[rule]))] = None
+            on[owner] = {rule: member for rule, member in members.items() if rule not in dropped}
+            for rule, member in on[owner].items():
+                visible.setdefault((rule, self._subject(owner, member)), []).append(member)
+        self._members = on
+        changed = self._book.update(visible, explained, now)
+        self._findings = worst_first(tuple(self._book.active.values()))
+        return changed
+
+    def _subject(self, owner: str, member: Member) -> str:
+        """A job's findings are one for all its GPUs: named after the process on the first of them."""
+        if owner == HOST:
+            return HOST
+        if member.track.rule.scope != "job":
+            return f"gpu:{owner}"
+        memory = self._gpus[owner]
+        peers = [
+            other
+            for other in self._gpus.values()
+            if other is memory or (memory.group is not None and other.group == memory.group)
+        ]
+        keys = [other.tracker.trainer.key for other in peers if other.tracker.trainer is not None]
+        first = min((key for key in keys if key is not None), default=None)
+        return f"gpu:{owner}" if first is None else f"job:{first[0]}:{first[1]}"
+
+    def _attribute(self, members: Mapping[str, Member]) -> Attribution:
+        return attribute(members, self._catalogue.places, self._catalogue.label)
+
+    def _attribution(self, uuid: str) -> Attribution:
+        return self._attribute({**self._members.get(HOST, {}), **self._members.get(uuid, {})})
+
+    def _facts(self, sample: Sample, ledgers: Mapping[str, Ledger]) -> TickFacts:
+        gpus = []
+        for reading in sample.gpus:
+            memory = self._gpus[reading.uuid]
+            gpus.append(
+                GpuFacts(
+                    uuid=reading.uuid,
+                    index=reading.index,
+                    status=memory.tracker.status,
+                    steady_s=memory.tracker.steady_s,
+                    ledger=ledgers[reading.uuid],
+                    findings={
+                        finding.rule: finding
+                        for finding in reversed(self._findings)
+                        if finding.subject == HOST or reading.uuid in finding.gpus
+                    },
+                    group=memory.group,
+                )
+            )
+        return TickFacts(sample.monotonic_s, sample.driver, tuple(gpus), self._findings)
+
+
+def _due(track: Track, window: Window) -> bool:
+    """Whether it is this rule's tick; half an interval early counts, ticks are jittered."""
+    every_s = track.rule.every_s
+    now = window.now_s
+    if track.due_s == float("-inf"):
+        track.due_s = now + every_s * ((_SPREAD * track.rule.number) % 1.0)
+    if now + 0.5 * window.sample.interval_s < track.due_s:
+        return False
+    following = track.due_s + every_s
+    track.due_s = following if following > now else now + every_s
+    return True
+
+
+def _gate(status: JobStatus) -> tuple[str, float | None]:
+    if status.state is JobState.NO_JOB:
+        return "no job on the GPU", None
+    if status.state is JobState.STARTING:
+        return "the job is starting", None
+    if status.state is JobState.WARMUP:
+        left = status.remaining_s
+        return ("warming up" if left is None else f"warming up, {seconds(left)}"), left
+    if status.state is JobState.PAUSED:
+        return "the job pauses", None
+    return f"{status.state.value}: not judged", None
+
+
+def _evaluate(rule: Rule, window: Window, active: bool) -> Outcome:
+    missing = _missing(rule, window)
+    if missing is not None:
+        return missing
+    try:
+        return rule.evaluate(window, active)
+    except Exception as problem:  # one broken rule must not end the diagnosis; it is listed
+        return Abstain(f"rule failed: {type(problem).__name__}: {problem}")
+
+
+def _missing(rule: Rule, window: Window) -> Abstain | None:
+    for need in rule.needs:
+        entity, key = (window.entity, need) if ":" not in need else ("host:", need.partition(":")[2])
+        if window.history.last(entity, key, NEEDS_S) is None:
+            return Abstain(window.why_absent(key))
+    return None

@@ -1,0 +1,117 @@
+"""Which part of the ledger a finding claims: waiting, slowed, taken by others, peers, pauses."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpuwatch.diagnosis.ledger import Cause, Claims, LedgerBook
+from gpuwatch.diagnosis.lifecycle_findings import Member
+from gpuwatch.model import Kind, Layer, Ledger, LedgerKey
+
+STARVED = "gpu-starved"
+SHARED = "gpu-shared"
+SLOWING = (
+    "thermal-throttle",
+    "hw-slowdown",
+    "power-limit-lowered",
+    "clocks-pinned",
+    "clock-sag-unexplained",
+)
+PEERS = ("straggler-card", "comm-wait")
+PAUSES = ("loader-respawn", "episode-overhead")
+#: Losses that say that time is lost, not for what.
+NO_CAUSE = frozenset({STARVED, "slower-than-itself", "not-on-gpu", "gpu-held-idle", "gpu-imbalance"})
+#: The decision table of causes (diagnosis §2.7), top to bottom; others follow.
+WAITING_ORDER = (
+    "cpu-quota-throttled",
+    "host-swapping",
+    "cpu-mask-narrow",
+    "host-cpu-contention",
+    "loader-in-main-process",
+    "thread-oversubscription",
+    "loader-cpu-bound",
+    "loader-too-few-workers",
+    "page-cache-thrash",
+    "loader-disk-bound",
+    "loader-network-bound",
+    "loader-worker-imbalance",
+    "pcie-saturated",
+    "pageable-copies",
+    "sync-stalls",
+    "launch-bound",
+)
+
+Label = Callable[[str], str]
+Places = Mapping[str, tuple[Layer, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """The causes of one GPU at this moment, by the part of the ledger they claim."""
+
+    waiting: tuple[Cause, ...] = ()
+    slowed: Cause | None = None
+    foreign: Cause | None = None
+    peers: Cause | None = None
+    pause: Cause | None = None
+
+    @property
+    def waiting_coverage(self) -> float:
+        return min(1.0, sum(cause.coverage for cause in self.waiting))
+
+    def draw(self, book: LedgerBook, gpu: str) -> Ledger:
+        return book.ledger(gpu, self.waiting, self.slowed, self.foreign, self.peers, self.pause)
+
+
+def claimed_key(rule: str) -> LedgerKey:
+    """The part of the ledger this rule's loss is booked in."""
+    if rule in SLOWING:
+        return LedgerKey.SLOWED
+    if rule == SHARED:
+        return LedgerKey.FOREIGN
+    if rule in PEERS:
+        return LedgerKey.WAITING_PEERS
+    return LedgerKey.PAUSE if rule in PAUSES else LedgerKey.WAITING
+
+
+def attribute(members: Mapping[str, Member], places: Places, label: Label) -> Attribution:
+    """`members`: the losses active on one GPU, by rule."""
+    causes = {
+        rule: Cause(
+            rule=rule,
+            layer=member.fires.layer or places[rule][0],
+            label=label(rule),
+            coverage=member.fires.coverage_ratio,
+        )
+        for rule, member in members.items()
+        if (member.fires.kind or member.track.rule.kind) is Kind.LOSS
+    }
+    waiting = [
+        cause
+        for rule, cause in causes.items()
+        if rule not in NO_CAUSE and claimed_key(rule) is LedgerKey.WAITING
+    ]
+    return Attribution(
+        waiting=tuple(sorted(waiting, key=lambda cause: _rank(cause.rule))),
+        slowed=_first(causes, SLOWING),
+        foreign=causes.get(SHARED),
+        peers=_first(causes, PEERS),
+        pause=_first(causes, PAUSES),
+    )
+
+
+def claims_of(members: Mapping[str, Member], peers: bool) -> Claims:
+    """What the findings of the last tick say about the one being booked."""
+    shared = members.get(SHARED)
+    return Claims(
+        peers=peers,
+        foreign_ratio=0.0 if shared is None else shared.fires.share_ratio or 0.0,
+        capped="power-limit-lowered" in members,
+    )
+
+
+def _first(causes: Mapping[str, Cause], order: Sequence[str]) -> Cause | None:
+    return next((causes[rule] for rule in order if rule in causes), None)
+
+
+def _rank(rule: str) -> tuple[int, str]:
+    return (WAITING_ORDER.index(rule) if rule in WAITING_ORDER else len(WAITING_ORDER), rule)

@@ -1,0 +1,182 @@
+"""Keeps what is known of each GPU between ticks and builds the window its rules see."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from gpuwatch.diagnosis.jobs import JobTracker, job_group
+from gpuwatch.diagnosis.jobs_view import job_view
+from gpuwatch.diagnosis.ledger import Claims, LedgerBook
+from gpuwatch.diagnosis.references import ReferenceLearner
+from gpuwatch.diagnosis.shape import shape_of
+from gpuwatch.diagnosis.window import JobView, References, Window
+from gpuwatch.history import History
+from gpuwatch.model import (
+    GpuInfo,
+    GpuReading,
+    GpuState,
+    JobState,
+    Machine,
+    ProcessReading,
+    Sample,
+    Shape,
+    ShapeKind,
+)
+
+#: Readings older than this are stale: nothing starts or ends on them.
+STALE_S = 5.0
+#: A tick longer than this many intervals was not watched all the time.
+LONGEST_TICK = 3.0
+SHAPE_S = 60.0
+#: Shapes and job views cost most; one a tick and GPU would be four fifths of the whole budget.
+REFRESH_S = 5.0
+
+
+@dataclass(slots=True)
+class GpuMemory:
+    """Everything remembered of one GPU."""
+
+    uuid: str
+    entity: str
+    offset_s: float  # spreads the slow parts of several GPUs over the ticks
+    tracker: JobTracker
+    references: ReferenceLearner = field(default_factory=ReferenceLearner)
+    learned: References = field(default_factory=References)
+    ledger: LedgerBook = field(default_factory=LedgerBook)
+    shape: Shape = field(default_factory=lambda: Shape(ShapeKind.UNKNOWN))
+    job: JobView | None = None
+    group: tuple[object, ...] | None = None  # equal for the GPUs of one job
+    frozen: str = ""  # why nothing may start or end: lost, stale
+    new_job: bool = False
+    _refresh_due_s: float = float("-inf")
+    _read_s: float = float("-inf")
+    _tick_s: float | None = None
+
+    def observe(
+        self,
+        history: History,
+        sample: Sample,
+        reading: GpuReading,
+        info: GpuInfo | None,
+        by_pid: Mapping[int, ProcessReading],
+        claims: Claims,
+    ) -> None:
+        """Take this tick's reading: job state, references, ledger."""
+        now = sample.monotonic_s
+        step = 0.0 if self._tick_s is None else now - self._tick_s
+        self._tick_s = now
+        fresh = reading.read_s > self._read_s
+        self._read_s = max(self._read_s, reading.read_s)
+        self.frozen = _why_frozen(reading, now, sample.interval_s)
+        self.new_job = False
+        utilization = None
+        if fresh and not self.frozen:
+            recent_s = 0.9 * sample.interval_s
+            utilization = history.last(self.entity, "utilization_ratio", recent_s)
+            power_w = history.last(self.entity, "power_w", recent_s)
+            self.new_job = self.tracker.update(sample, reading, utilization, by_pid)
+            has_context = self.tracker.status.state is not JobState.NO_JOB
+            self.references.update(now, step, reading, utilization, power_w, has_context)
+            trainer = self.tracker.trainer
+            process = None if trainer is None else trainer.process
+            if process is None:
+                self.group = None
+            elif self.new_job or self.group is None:
+                self.group = job_group(process)
+            if self.new_job:
+                self.references.new_job()
+                self.ledger.restart()
+                self.job, self.shape = None, Shape(ShapeKind.UNKNOWN)
+                self._refresh_due_s = now + self.offset_s
+        self.learned = self.references.references(info)
+        seen_s = min(step, LONGEST_TICK * sample.interval_s)
+        self.ledger.book_unknown(now - seen_s, step - seen_s)
+        self.ledger.book(
+            now,
+            seen_s,
+            reading if utilization is not None else None,
+            utilization,
+            history.last(self.entity, "memory_utilization_ratio", 0.9 * sample.interval_s),
+            self.tracker.status.state,
+            self.tracker.low_since_s,
+            claims,
+            self.learned.clock_mhz,
+        )
+
+    def refresh(self, history: History, sample: Sample, machine: Machine) -> None:
+        """Measure shape and job again when it is their turn."""
+        now = sample.monotonic_s
+        if self.frozen or now + 0.5 * sample.interval_s < self._refresh_due_s:
+            return
+        due = self._refresh_due_s + REFRESH_S
+        self._refresh_due_s = due if due > now else now + REFRESH_S
+        self.shape = self._measure(history, now)
+        self.references.note_shape(now, self.shape)
+        trainer = self.tracker.trainer
+        if trainer is None or trainer.process is None:
+            self.job = None
+        else:
+            self.job = job_view(history, sample, machine, self.entity, trainer.process, self.shape)
+
+    def _measure(self, history: History, now: float) -> Shape:
+        since = self.tracker.steady_since_s
+        if since is None:
+            since = self.tracker.job_s if self.tracker.trainer is not None else self.tracker.attached_s
+        seconds = SHAPE_S if since is None else min(SHAPE_S, now - since)
+        burst = history.burst(self.uuid, "utilization", seconds)
+        if burst.values and 2 * (burst.times_s[-1] - burst.times_s[0]) > seconds:
+            return shape_of(burst.times_s, burst.values, True, self.references.best_high)
+        times = history.times(seconds)
+        values = history.values(self.entity, "utilization_ratio", seconds)
+        points = [(time, value) for time, value in zip(times, values, strict=True) if value == value]
+        return shape_of(
+            [time for time, _ in points], [value for _, value in points], False, self.references.best_high
+        )
+
+    def window(
+        self,
+        history: History,
+        sample: Sample,
+        machine: Machine,
+        info: GpuInfo | None,
+        reading: GpuReading,
+        active: frozenset[str],
+    ) -> Window:
+        return Window(
+            history=history,
+            sample=sample,
+            machine=machine,
+            now_s=sample.monotonic_s,
+            entity=self.entity,
+            info=info,
+            reading=reading,
+            status=self.tracker.status,
+            job=self.job,
+            shape=self.shape,
+            references=self.learned,
+            active=active,
+            steady_s=self.tracker.steady_s,
+            ledger_idle_ratio=self.ledger.waiting_ratio(),
+        )
+
+
+def with_siblings(
+    windows: Mapping[str, Window], groups: Mapping[str, tuple[object, ...]]
+) -> dict[str, Window]:
+    """The same windows, each knowing the other GPUs of its job."""
+    result = dict(windows)
+    for uuid, group in groups.items():
+        others = tuple(
+            windows[other] for other, theirs in groups.items() if other != uuid and theirs == group
+        )
+        if others:
+            result[uuid] = replace(windows[uuid], siblings=others)
+    return result
+
+
+def _why_frozen(reading: GpuReading, now: float, interval_s: float) -> str:
+    if reading.status.state is not GpuState.OK:
+        return reading.status.message or f"the GPU is {reading.status.state.value}"
+    age = now - reading.read_s
+    if age > max(STALE_S, 2.5 * interval_s):
+        return f"its data are {age:.0f} s old"
+    return ""
