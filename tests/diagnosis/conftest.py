@@ -1,0 +1,1 @@
+"""Makes `build` importable from the tests of this folder and below."""
