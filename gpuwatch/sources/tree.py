@@ -4,7 +4,9 @@ captured trees (tests) or at a simulated host (demo) instead of this machine.
 Paths are always absolute and start with /proc or /sys (or /dev/shm, /etc); a tree maps them.
 """
 
+import contextlib
 import os
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -41,6 +43,12 @@ class DiskTree:
 
     def __init__(self, root: str = "/") -> None:
         self._prefix = root.rstrip("/")
+        self._kept: dict[str, int] = {}
+
+    def __del__(self) -> None:
+        for descriptor in self._kept.values():
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
 
     def read(self, path: str) -> bytes:
         # os.open instead of open(): a third of the cost, and this is the per-second path.
@@ -55,6 +63,32 @@ class DiskTree:
             return b"".join(parts)
         finally:
             os.close(descriptor)
+
+    def again(self, path: str) -> bytes:
+        """`read` for a small file that is read every tick: it stays open, which halves the cost.
+
+        The kernel ties an open /proc file to its process, so a later process with the same pid cannot
+        answer through it.
+        """
+        descriptor = self._kept.pop(path, None)
+        if descriptor is not None:
+            try:
+                data = os.pread(descriptor, _SMALL, 0)
+            except OSError:
+                os.close(descriptor)
+            else:
+                self._kept[path] = descriptor  # newest last
+                return data
+        descriptor = os.open(self._prefix + path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            data = os.pread(descriptor, _SMALL, 0)
+        except OSError:
+            os.close(descriptor)
+            raise
+        self._kept[path] = descriptor
+        if len(self._kept) > _MOST_KEPT:
+            os.close(self._kept.pop(next(iter(self._kept))))
+        return data
 
     def list(self, path: str) -> list[str]:
         return os.listdir(self._prefix + path)
@@ -76,6 +110,18 @@ class DiskTree:
 
     def owner(self, path: str) -> int:
         return os.stat(self._prefix + path).st_uid
+
+
+#: Larger than any stat, schedstat or io file.
+_SMALL = 4096
+#: Open files, oldest use closed first; the usual limit of a process is 1024.
+_MOST_KEPT = 256
+
+
+def repeated(tree: Tree) -> Callable[[str], bytes]:
+    """How to read a small file every tick: `tree.again` where the tree has it, else `tree.read`."""
+    again: Callable[[str], bytes] = getattr(tree, "again", tree.read)
+    return again
 
 
 #: seq_file entries hand out at most a page at a time, so a short read is not the end of them.

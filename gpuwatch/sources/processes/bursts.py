@@ -12,7 +12,7 @@ from gpuwatch.model import ProcessKey, ProcessReading, ProcessRole, ThreadBurst
 from gpuwatch.sources.base import Clock
 from gpuwatch.sources.host.text import UNREADABLE
 from gpuwatch.sources.processes.stat import parse_schedstat
-from gpuwatch.sources.tree import Tree
+from gpuwatch.sources.tree import Tree, repeated
 
 #: 5 to 6 times a second is what the driver's own utilization samples come at (diagnosis F3).
 INTERVAL_S = 1 / 6
@@ -31,7 +31,7 @@ class BurstReader:
     """`aim` once per tick, `poll` in between, `drain` into the sample."""
 
     def __init__(self, tree: Tree, clock: Clock) -> None:
-        self._tree = tree
+        self._again = repeated(tree)
         self._clock = clock
         self._low_s: dict[ProcessKey, float] = {}
         self._threads: dict[ProcessKey, list[ProcessKey]] = {}  # trainer: processes, itself first
@@ -107,7 +107,7 @@ class BurstReader:
 
     def _read(self, key: ProcessKey) -> None:
         try:
-            run_ns, wait_ns = parse_schedstat(self._tree.read(f"/proc/{key[0]}/schedstat"))
+            run_ns, wait_ns = parse_schedstat(self._again(f"/proc/{key[0]}/schedstat"))
         except UNREADABLE:
             return
         points = self._points.setdefault(key, [])

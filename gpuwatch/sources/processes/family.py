@@ -37,7 +37,7 @@ def _is_inner_worker(pid: int, candidates: set[int], stat_of: ReadStat) -> bool:
 
 
 class FamilyTree:
-    """Descendants from two sources: the round over all processes (complete, up to 5 s old) and the
+    """Descendants from two sources: the round over all processes (complete, up to 10 s old) and the
     children files of main threads (at once; a kernel option).
     """
 

@@ -6,7 +6,7 @@ from gpuwatch.sources.processes.cgroups import CgroupReader, Chain
 from gpuwatch.sources.processes.stat import Io, Stat, parse_command, parse_io, parse_uid
 from gpuwatch.sources.processes.threads import ThreadWatch, WaitSum, main_thread
 from gpuwatch.sources.processes.users import UserNames
-from gpuwatch.sources.tree import Tree
+from gpuwatch.sources.tree import Tree, repeated
 
 _TICK_NS = 1_000_000_000 // TICKS_PER_S
 _REFRESH_S = 20.0
@@ -19,6 +19,7 @@ class Surroundings:
 
     def __init__(self, tree: Tree, users: UserNames, page_bytes: int) -> None:
         self.tree = tree
+        self.again = repeated(tree)
         self.users = users
         self.page_bytes = page_bytes
         self.cgroups = CgroupReader(tree)
@@ -120,7 +121,7 @@ class Followed:
         return self.last
 
     def _read_threads(self, pid: int, stat: Stat, now_s: float, scan: int) -> tuple[ThreadReading, ...]:
-        main = main_thread(self._around.tree, pid, stat)
+        main = main_thread(self._around.again, pid, stat)
         if self.role is not ProcessRole.TRAINER:
             return (main,)
         if self._threads is None:
@@ -132,7 +133,7 @@ class Followed:
         if not self._io_allowed:
             return None
         try:
-            return parse_io(self._around.tree.read(f"/proc/{pid}/io"))
+            return parse_io(self._around.again(f"/proc/{pid}/io"))
         except UNREADABLE as error:
             reason = why(error, f"/proc/{pid}/io")
             if isinstance(error, PermissionError | FileNotFoundError):

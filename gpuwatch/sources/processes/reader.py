@@ -14,7 +14,7 @@ from gpuwatch.sources.processes.stat import Stat, parse_stat
 from gpuwatch.sources.processes.table import ProcessTable
 from gpuwatch.sources.processes.users import UserNames, system_user
 from gpuwatch.sources.processes.visibility import Visibility
-from gpuwatch.sources.tree import Tree
+from gpuwatch.sources.tree import Tree, repeated
 
 #: Rows for processes outside the job.
 MOST_OTHERS = 3
@@ -41,6 +41,7 @@ class ProcessReader:
         resolve_user: Callable[[int], str | None] = system_user,
     ) -> None:
         self._tree = tree
+        self._again = repeated(tree)
         self._clock = clock
         self._around = Surroundings(tree, UserNames(tree, resolve_user), page_bytes)
         self._table = ProcessTable(tree)
@@ -192,7 +193,7 @@ class ProcessReader:
         """This tick's stat of a process, read once."""
         if pid not in self._stats:
             try:
-                self._stats[pid] = parse_stat(self._tree.read(f"/proc/{pid}/stat"))
+                self._stats[pid] = parse_stat(self._again(f"/proc/{pid}/stat"))
             except UNREADABLE:
                 self._stats[pid] = None
         return self._stats[pid]
@@ -200,7 +201,7 @@ class ProcessReader:
     def _uptime(self) -> float | None:
         """Seconds since boot on the clock of start times (it runs through suspend)."""
         try:
-            return float(self._tree.read("/proc/uptime").split(None, 1)[0])
+            return float(self._again("/proc/uptime").split(None, 1)[0])
         except UNREADABLE:
             pass
         if self._boot_s is None:

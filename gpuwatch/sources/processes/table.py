@@ -1,4 +1,4 @@
-"""All processes of the machine, seen once in five seconds: who is whose child, who uses the CPU.
+"""All processes of the machine, seen once in ten seconds: who is whose child, who uses the CPU.
 
 Reading every /proc/PID/stat costs 20 µs each, so a round is spread over the ticks. Kernel threads
 (thousands on a big machine) are looked at again only now and then.
@@ -8,12 +8,12 @@ import math
 from dataclasses import dataclass
 
 from gpuwatch.sources.host.text import TICKS_PER_S, UNREADABLE
-from gpuwatch.sources.processes.stat import Stat, parse_stat
+from gpuwatch.sources.processes.stat import Brief, parse_brief
 from gpuwatch.sources.tree import Tree
 
-ROUND_S = 5.0
-_MOST_PER_TICK = 150  # 3 ms; a machine with more processes than 750 gets longer rounds
-_KERNEL_ROUNDS = 12
+ROUND_S = 10.0
+_MOST_PER_TICK = 100  # 2 ms; a machine with more than 1000 processes gets longer rounds
+_KERNEL_ROUNDS = 6
 #: Below this share of a core a process outside the job is not worth a row.
 _HOG_CORES = 0.1
 
@@ -86,7 +86,7 @@ class ProcessTable:
 
     def _look(self, pid: int, now_s: float) -> None:
         try:
-            stat = parse_stat(self._tree.read(f"/proc/{pid}/stat"))
+            stat = parse_brief(self._tree.read(f"/proc/{pid}/stat"))
         except UNREADABLE:
             self._entries.pop(pid, None)
             return
@@ -112,7 +112,7 @@ class ProcessTable:
         self._hogs = [pid for _, pid in sorted(busy, reverse=True)]
 
 
-def _cores(before: _Entry | None, stat: Stat, now_s: float) -> float | None:
+def _cores(before: _Entry | None, stat: Brief, now_s: float) -> float | None:
     """Mean CPU use since the last look; None for a new process or after a counter ran backwards."""
     if before is None or before.start_ticks != stat.start_ticks or now_s <= before.read_s:
         return None

@@ -5,13 +5,13 @@ thread names itself after its start); the CPU of unnamed threads is looked at a 
 and those that use a fifth of a core are watched until they calm down.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from gpuwatch.model import ThreadReading
 from gpuwatch.sources.host.text import UNREADABLE
 from gpuwatch.sources.processes.stat import Stat, parse_schedstat, parse_stat
-from gpuwatch.sources.tree import Tree
+from gpuwatch.sources.tree import Tree, repeated
 
 _LIST_S = 2.0
 _NAMES_PER_TICK = 32
@@ -37,6 +37,7 @@ class ThreadWatch:
 
     def __init__(self, tree: Tree, pid: int) -> None:
         self._tree = tree
+        self._again = repeated(tree)
         self._pid = pid
         self._threads: dict[int, _Thread] = {}
         self._watched: tuple[int, ...] = ()
@@ -115,10 +116,10 @@ class ThreadWatch:
     def _read_one(self, tid: int) -> ThreadReading | None:
         base = f"/proc/{self._pid}/task/{tid}"
         try:
-            stat = parse_stat(self._tree.read(f"{base}/stat"))
+            stat = parse_stat(self._again(f"{base}/stat"))
         except UNREADABLE:
             return None  # it has ended
-        run_ns, wait_ns = read_schedstat(self._tree, base)
+        run_ns, wait_ns = read_schedstat(self._again, base)
         return ThreadReading(tid, stat.name, stat.state, run_ns, wait_ns)
 
 
@@ -132,17 +133,17 @@ def _pop(items: list[int], count: int) -> list[int]:
     return taken
 
 
-def read_schedstat(tree: Tree, base: str) -> tuple[int | None, int | None]:
+def read_schedstat(read: Callable[[str], bytes], base: str) -> tuple[int | None, int | None]:
     """(run, wait) in ns of the thread or process below `base`; None where the kernel keeps none."""
     try:
-        return parse_schedstat(tree.read(f"{base}/schedstat"))
+        return parse_schedstat(read(f"{base}/schedstat"))
     except UNREADABLE:
         return None, None
 
 
-def main_thread(tree: Tree, pid: int, stat: Stat) -> ThreadReading:
+def main_thread(read: Callable[[str], bytes], pid: int, stat: Stat) -> ThreadReading:
     """The process files describe the group leader: its state, its name, its scheduler counters."""
-    run_ns, wait_ns = read_schedstat(tree, f"/proc/{pid}")
+    run_ns, wait_ns = read_schedstat(read, f"/proc/{pid}")
     return ThreadReading(pid, stat.name, stat.state, run_ns, wait_ns)
 
 
