@@ -23,7 +23,7 @@ def autocorrelation(values: Sequence[float], max_lag: int) -> list[float]:
     max_lag = min(max_lag, count - 1)
     if max_lag < 0:
         return []
-    points = [min(_SCALE, max(0, round(value * _SCALE))) for value in values]
+    points = [round(value * _SCALE) for value in values]
     products = _lagged_products(points)
     prefix = [0, *accumulate(points)]
     total = prefix[-1]
@@ -31,13 +31,12 @@ def autocorrelation(values: Sequence[float], max_lag: int) -> list[float]:
     variance = products[0] / count - mean * mean
     if variance <= 0:
         return [0.0] * (max_lag + 1)
-    result = []
-    for lag in range(max_lag + 1):
-        pairs = count - lag
-        head, tail = prefix[pairs], total - prefix[lag]
-        covariance = (products[lag] - mean * (head + tail)) / pairs + mean * mean
-        result.append(covariance / variance)
-    return result
+    square = mean * mean
+    return [
+        ((products[lag] - mean * (prefix[count - lag] + total - prefix[lag])) / (count - lag) + square)
+        / variance
+        for lag in range(max_lag + 1)
+    ]
 
 
 def _lagged_products(points: list[int]) -> Sequence[int]:

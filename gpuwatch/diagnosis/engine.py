@@ -37,6 +37,7 @@ NEEDS_S = 30.0
 #: Check lines and the list of what was not checked are drawn up this often, and when findings change.
 LISTS_EVERY_S = 2.0
 HOST = "host"
+NO_CAUSES = Attribution()
 #: Spreads the evaluations of rules with longer spacing over the ticks (golden section).
 _SPREAD = 0.618
 
@@ -81,6 +82,9 @@ class Engine:
         self._gpus: dict[str, GpuMemory] = {}
         self._tracks: dict[str, list[Track]] = {HOST: self._new_tracks(None, ("host",))}
         self._members: dict[str, dict[str, Member]] = {}  # active on each GPU, by rule; and on the host
+        self._explained: dict[str, frozenset[str]] = {}  # rules that yield to another, likewise
+        self._attributions: dict[str, Attribution] = {}
+        self._touched: set[str] = set()  # owners with a track that is or was on, evaluated in this tick
         self._book = FindingBook(places, self._catalogue.render)
         self._verdicts = VerdictMaker()
         self._findings: tuple[Finding, ...] = ()
@@ -92,16 +96,24 @@ class Engine:
         """Diagnose this tick; `history` has taken `sample` already."""
         now = sample.monotonic_s
         windows = self._windows(history, sample, machine)
-        for uuid, window in windows.items():
-            memory = self._gpus.get(uuid)
-            for track in self._tracks[uuid]:
-                if memory is None:
-                    self._run_host(track, window, sample)
-                else:
-                    self._run(track, window, memory)
+        for owner, window in windows.items():
+            memory = self._gpus.get(owner)
+            for track in self._tracks[owner]:
+                if track.rule.unavailable or not _due(track, window):
+                    continue
+                was_shown = track.shown
+                if memory is not None:
+                    looked = self._run(track, window, memory)
+                elif sample.host is not None or track.rule.without_data:
+                    looked = True
+                    track.take(_evaluate(track.rule, window, track.on), now)
+                if looked and (was_shown or track.shown):
+                    self._touched.add(owner)
         changed = self._collect(windows, now)
-        attributions = {uuid: self._attribution(uuid) for uuid in self._gpus}
-        ledgers = {uuid: attributions[uuid].draw(self._gpus[uuid].ledger, uuid) for uuid in self._gpus}
+        ledgers = {
+            uuid: self._attributions.get(uuid, NO_CAUSES).draw(memory.ledger, uuid)
+            for uuid, memory in self._gpus.items()
+        }
         if changed or now >= self._lists_due_s:
             self._lists_due_s = now + LISTS_EVERY_S
             self._checks = check_results(self._all_tracks(), self._findings)
@@ -170,6 +182,7 @@ class Engine:
             yield from tracks
 
     def _forget_job(self, uuid: str) -> None:
+        self._touched.add(uuid)
         for track in self._tracks[uuid]:
             if track.rule.scope == "job":
                 track.reset()
@@ -178,70 +191,75 @@ class Engine:
 
     # -- rules
 
-    def _run(self, track: Track, window: Window, memory: GpuMemory) -> None:
-        """Evaluate one rule of a GPU if it is due and may be."""
+    def _run(self, track: Track, window: Window, memory: GpuMemory) -> bool:
+        """Evaluate a GPU's rule whose turn it is; False when it may not be looked at now."""
         rule = track.rule
-        if rule.unavailable or not _due(track, window):
-            return
         if memory.frozen and not rule.without_data:
-            return
-        status = memory.tracker.status
+            return False
+        status, trainer = memory.tracker.status, memory.tracker.trainer
         if status.state not in rule.states:
-            if status.state is not JobState.EPISODE:  # a pause in a job changes nothing
-                track.close_gate(*_gate(status))
-            return
-        if rule.scope == "job" and window.job is None:
-            waiting = memory.tracker.trainer is None or memory.tracker.trainer.process is not None
-            if waiting:
-                track.close_gate("no job on the GPU" if memory.tracker.trainer is None else "looking")
-            else:
-                track.take(Abstain("the job's process cannot be seen from here"), window.now_s)
-            return
-        track.take(_evaluate(rule, window, track.on), window.now_s)
-
-    def _run_host(self, track: Track, window: Window, sample: Sample) -> None:
-        if track.rule.unavailable or not _due(track, window):
-            return
-        if sample.host is None and not track.rule.without_data:
-            return
-        track.take(_evaluate(track.rule, window, track.on), window.now_s)
+            if status.state is JobState.EPISODE:  # a pause in a job changes nothing
+                return False
+            track.close_gate(*_gate(status))
+        elif rule.scope != "job" or window.job is not None:
+            track.take(_evaluate(rule, window, track.on), window.now_s)
+        elif trainer is None:
+            track.close_gate("no job on the GPU")
+        elif trainer.process is None:
+            track.take(Abstain("the job's process cannot be seen from here"), window.now_s)
+        else:
+            track.close_gate("the job was just found")
+        return True
 
     # -- findings
 
     def _collect(self, windows: Mapping[str, Window], now: float) -> bool:
-        """Turn the tracks that are on into findings; True when the set changed."""
-        on = {
-            owner: {
-                track.rule.id: Member(track, track.fires, window)
-                for track in self._tracks[owner]
-                if track.shown and track.fires is not None
-            }
-            for owner, window in windows.items()
-        }
-        for owner, members in self._members.items():
-            on.setdefault(owner, members)  # not read in this tick: nothing ends
+        """Turn the tracks that are on into findings; True when the set changed.
+
+        What was not evaluated in this tick stays as it was: nothing ends unseen.
+        """
+        touched, self._touched = self._touched, set()
+        if not touched:
+            return False
+        if HOST in touched:
+            touched = set(windows)
+            self._members[HOST] = self._on(HOST, windows[HOST])
+        for owner, window in windows.items():
+            if owner in touched and owner != HOST:
+                self._sort_out(owner, self._on(owner, window))
         visible: dict[Key, list[Member]] = {}
-        explained: dict[Key, None] = {}
-        for owner, members in on.items():
-            host = on[HOST] if owner != HOST else {}
-            everything = {**host, **members}
-            coverage = self._attribute(everything).waiting_coverage
-            dropped = suppressed(everything.keys(), coverage)
-            for rule in dropped & members.keys():
-                explained[(rule, self._subject(owner, members[rule]))] = None
-            on[owner] = {rule: member for rule, member in members.items() if rule not in dropped}
-            for rule, member in on[owner].items():
-                visible.setdefault((rule, self._subject(owner, member)), []).append(member)
-        self._members = on
+        explained: set[Key] = set()
+        for owner, tracks in self._tracks.items():
+            for rule, member in self._members.get(owner, {}).items():
+                visible.setdefault((rule, self._subject(owner, member.track.rule.scope)), []).append(member)
+            for track in tracks:
+                if track.rule.id in self._explained.get(owner, ()):
+                    explained.add((track.rule.id, self._subject(owner, track.rule.scope)))
         changed = self._book.update(visible, explained, now)
         self._findings = worst_first(tuple(self._book.active.values()))
         return changed
 
-    def _subject(self, owner: str, member: Member) -> str:
+    def _on(self, owner: str, window: Window) -> dict[str, Member]:
+        return {
+            track.rule.id: Member(track, track.fires, window)
+            for track in self._tracks[owner]
+            if track.shown and track.fires is not None
+        }
+
+    def _sort_out(self, owner: str, members: dict[str, Member]) -> None:
+        """Keep roots, set symptoms aside, and see who claims which part of the ledger."""
+        everything = {**self._members.get(HOST, {}), **members}
+        dropped = suppressed(everything.keys(), self._attribute(everything).waiting_coverage)
+        self._explained[owner] = frozenset(dropped)
+        self._members[owner] = {rule: member for rule, member in members.items() if rule not in dropped}
+        kept = {rule: member for rule, member in everything.items() if rule not in dropped}
+        self._attributions[owner] = self._attribute(kept)
+
+    def _subject(self, owner: str, scope: str) -> str:
         """A job's findings are one for all its GPUs: named after the process on the first of them."""
         if owner == HOST:
             return HOST
-        if member.track.rule.scope != "job":
+        if scope != "job":
             return f"gpu:{owner}"
         memory = self._gpus[owner]
         peers = [
@@ -255,9 +273,6 @@ class Engine:
 
     def _attribute(self, members: Mapping[str, Member]) -> Attribution:
         return attribute(members, self._catalogue.places, self._catalogue.label)
-
-    def _attribution(self, uuid: str) -> Attribution:
-        return self._attribute({**self._members.get(HOST, {}), **self._members.get(uuid, {})})
 
     def _facts(self, sample: Sample, ledgers: Mapping[str, Ledger]) -> TickFacts:
         gpus = []

@@ -5,9 +5,12 @@ GPU is idle tells whether the GPU waits for it. With b the busy part of the GPU 
 busy level) in the same spans as the CPU use c, least squares on  c = gap (1 - b) + busy b  gives both.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import isnan, sqrt
+from operator import mul
 
 from gpuwatch.diagnosis.window import GapCpu
 from gpuwatch.history import History
@@ -17,9 +20,7 @@ from gpuwatch.model import Burst, ProcessReading, ThreadBurst
 MIN_DEVIATION = 0.12
 MIN_POINTS = 12
 #: Bursts at 5-6 points a second; a point every tick needs longer for as many gaps.
-BURST_S, TICKS_S = 20.0, 60.0
-#: Workers are followed at burst resolution up to this many; beyond, their per-tick means do.
-MAX_BURST_WORKERS = 8
+BURST_S, TICKS_S = 15.0, 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,36 +38,34 @@ def regress(points: Points) -> GapCpu | str:
         return f"{count} of {MIN_POINTS} points so far"
     mean_busy = sum(points.busy) / count
     mean_cores = sum(points.cores) / count
-    spread = sum((busy - mean_busy) ** 2 for busy in points.busy)
+    busy = [value - mean_busy for value in points.busy]
+    cores = [value - mean_cores for value in points.cores]
+    spread = sum(map(mul, busy, busy))
     if sqrt(spread / count) < MIN_DEVIATION:
         return "the GPU's gaps are too even or too short to compare with"
-    product = sum(
-        (busy - mean_busy) * (cores - mean_cores)
-        for busy, cores in zip(points.busy, points.cores, strict=True)
-    )
+    product = sum(map(mul, busy, cores))
     slope = product / spread
     gap = mean_cores - slope * mean_busy
-    rest = sum(
-        (cores - gap - slope * busy) ** 2 for busy, cores in zip(points.busy, points.cores, strict=True)
-    )
+    rest = sum(map(mul, cores, cores)) - slope * product
     error = sqrt(max(0.0, rest) / (count - 2) * (1 / count + mean_busy**2 / spread))
     return GapCpu(gap_cores=gap, busy_cores=gap + slope, sample_count=count, error_cores=error)
 
 
 def burst_points(thread: ThreadBurst, utilization: Burst, high: float) -> Points:
     """CPU use between two readings of a thread against mean utilization in just that span."""
-    mean_in = _StepMeans(utilization)
+    integral = _Integral(utilization)
     busy, cores = [], []
-    for index in range(1, len(thread.times_s)):
-        start, end = thread.times_s[index - 1], thread.times_s[index]
-        ran_ns = thread.run_ns[index] - thread.run_ns[index - 1]
-        if end <= start or ran_ns < 0:
-            continue
-        mean = mean_in.over(start, end)
-        if mean is None:
-            continue
-        busy.append(min(1.0, max(0.0, mean / high)))
-        cores.append(ran_ns * 1e-9 / (end - start))
+    before: tuple[float, int] | None = None  # busy seconds and stretch at the reading before
+    for index, time in enumerate(thread.times_s):
+        here = integral.at(time)
+        if here is not None and before is not None and here[1] == before[1]:
+            step = time - thread.times_s[index - 1]
+            ran_ns = thread.run_ns[index] - thread.run_ns[index - 1]
+            if step > 0 and ran_ns >= 0:
+                part = (here[0] - before[0]) / step / high
+                busy.append(1.0 if part > 1.0 else part)
+                cores.append(ran_ns * 1e-9 / step)
+        before = here
     return Points(busy, cores)
 
 
@@ -93,28 +92,11 @@ def main_thread_gap(
     return regress(_tick_series(history, gpu, [_entity(trainer)], "main_cpu_cores", high))
 
 
-def workers_gap(
-    history: History, workers: Sequence[ProcessReading], gpu: str, utilization: Burst, high: float
-) -> GapCpu | str:
-    """Of all workers together; the sum of lines is the line of the sum."""
+def workers_gap(history: History, workers: Sequence[ProcessReading], gpu: str, high: float) -> GapCpu | str:
+    """Of all workers together, from ticks: dozens of threads a tick would cost more than they tell."""
     if not workers:
         return "no worker processes"
-    if len(workers) <= MAX_BURST_WORKERS and utilization.values:
-        bursts = [history.thread_burst(worker.key, worker.pid, BURST_S) for worker in workers]
-        results = [regress(burst_points(burst, utilization, high)) for burst in bursts if burst is not None]
-        lines = [result for result in results if isinstance(result, GapCpu)]
-        if len(lines) == len(workers):
-            return _sum(lines)
     return regress(_tick_series(history, gpu, [_entity(worker) for worker in workers], "cpu_cores", high))
-
-
-def _sum(lines: Sequence[GapCpu]) -> GapCpu:
-    return GapCpu(
-        gap_cores=sum(line.gap_cores for line in lines),
-        busy_cores=sum(line.busy_cores for line in lines),
-        sample_count=min(line.sample_count for line in lines),
-        error_cores=sqrt(sum(line.error_cores**2 for line in lines)),
-    )
 
 
 def _entity(process: ProcessReading) -> str:
@@ -127,33 +109,29 @@ def _tick_series(history: History, gpu: str, entities: Iterable[str], key: str, 
     return tick_points(cores, history.values(gpu, "utilization_ratio", TICKS_S), high)
 
 
-class _StepMeans:
-    """Means of a series of periods over any span, asked for in rising order of time.
+class _Integral:
+    """Busy seconds up to any moment, of points that each stand for the time since the one before.
 
-    Point i covers (times[i-1], times[i]]; where two points are far apart nothing is known.
+    Where two points are far apart nothing is known: what follows is another stretch.
     """
 
     def __init__(self, burst: Burst) -> None:
-        self._times = burst.times_s
-        self._values = burst.values
-        steps = sorted(after - before for before, after in zip(self._times, self._times[1:], strict=False))
-        self._hole_s = 3 * steps[len(steps) // 2] if steps else 0.0
-        self._next = 1
+        times, values = burst.times_s, burst.values
+        steps = [after - before for before, after in pairwise(times)]
+        hole_s = 3 * sorted(steps)[len(steps) // 2] if steps else 0.0
+        self._times = times
+        self._values = values
+        self._sums = [0.0]
+        self._stretches = [0]
+        for value, step in zip(values[1:], steps, strict=True):
+            hole = step > hole_s
+            self._sums.append(self._sums[-1] + (0.0 if hole else value * step))
+            self._stretches.append(self._stretches[-1] + hole)
 
-    def over(self, start: float, end: float) -> float | None:
-        """Mean over [start, end], or None unless all of it is covered."""
-        times, values = self._times, self._values
-        index = self._next
-        while index < len(times) and times[index] <= start:
-            index += 1
-        self._next = index
-        total, at = 0.0, start
-        while index < len(times) and at < end:
-            before, until = times[index - 1], times[index]
-            if before > at or until - before > self._hole_s:
-                return None
-            step = min(until, end) - at
-            total += values[index] * step
-            at += step
-            index += 1
-        return total / (end - start) if at >= end else None
+    def at(self, time: float) -> tuple[float, int] | None:
+        """(busy seconds, number of the stretch); None outside what was measured or in a hole."""
+        index = bisect_left(self._times, time)
+        if index == 0 or index == len(self._times) or self._stretches[index] != self._stretches[index - 1]:
+            return None
+        ahead = self._times[index] - time
+        return self._sums[index] - ahead * self._values[index], self._stretches[index]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from gpuwatch.diagnosis.gapcpu import main_thread_gap, workers_gap
+from gpuwatch.diagnosis.gapcpu import BURST_S, main_thread_gap, workers_gap
 from gpuwatch.diagnosis.window import GapCpu, JobView
 from gpuwatch.history import History
 from gpuwatch.model import Machine, ProcessReading, ProcessRole, Sample, Shape
@@ -31,9 +31,10 @@ def job_view(
     family = [trainer, *tree]
     absent: dict[str, str] = {}
     main_gap, pool_gap = _gaps(history, gpu, trainer, workers, shape, absent)
-    trainer_cores = _mean(history, trainer, "cpu_cores")
+    cores = [_mean(history, process, "cpu_cores") for process in family]
+    reads = [_mean(history, process, "read_chars_per_s") for process in family]
     main_cores = _mean(history, trainer, "main_cpu_cores")
-    tree_cores = _total(history, family, "cpu_cores")
+    tree_cores = _total(cores)
     usable = trainer.usable_cores
     view = JobView(
         trainer=trainer,
@@ -45,14 +46,14 @@ def job_view(
         worker_cpu_cores=_median(_mean(history, worker, "cpu_cores", WORKER_S) for worker in workers),
         worker_blocked_ratio=_average(_mean(history, worker, "blocked_ratio") for worker in workers),
         tree_cpu_cores=tree_cores,
-        tree_wait_ratio=_wait_ratio(history, family),
+        tree_wait_ratio=_wait_ratio(history, family, cores),
         usable_cores=usable,
         free_cores=_free_cores(history, machine, sample, usable, tree_cores),
-        main_read_bytes_per_s=_mean(history, trainer, "read_chars_per_s"),
-        tree_read_bytes_per_s=_total(history, family, "read_chars_per_s"),
+        main_read_bytes_per_s=reads[0],
+        tree_read_bytes_per_s=_total(reads),
         pt_thread_names=any(thread.name.startswith("pt_") for process in family for thread in process.threads)
         or any(process.name.startswith("pt_") for process in family),
-        thread_workers=_thread_workers(trainer, trainer_cores, main_cores),
+        thread_workers=_thread_workers(trainer, cores[0], main_cores),
         absent=absent,
     )
     _explain_absent(view, absent)
@@ -71,9 +72,9 @@ def _gaps(
         reason = "the shape of utilization is not known yet"
         absent.update(main_gap=reason, workers_gap=reason)
         return None, None
-    utilization = history.burst(gpu.partition(":")[2], "utilization", 25.0)
+    utilization = history.burst(gpu.partition(":")[2], "utilization", BURST_S + 2.0)
     main = main_thread_gap(history, trainer, gpu, utilization, shape.high_ratio)
-    pool = workers_gap(history, workers, gpu, utilization, shape.high_ratio)
+    pool = workers_gap(history, workers, gpu, shape.high_ratio)
     if isinstance(main, str):
         absent["main_gap"] = main
     if isinstance(pool, str):
@@ -104,23 +105,24 @@ def _average(values: Iterable[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _total(history: History, processes: Sequence[ProcessReading], key: str) -> float | None:
-    """Sum over those that are known; None when the trainer itself is not."""
-    known = _known(_mean(history, process, key) for process in processes)
-    return sum(known) if known and _mean(history, processes[0], key) is not None else None
+def _total(values: Sequence[float | None]) -> float | None:
+    """Sum over those that are known; None when the trainer's, the first, is not."""
+    return None if values[0] is None else sum(_known(values))
 
 
-def _wait_ratio(history: History, processes: Sequence[ProcessReading]) -> float | None:
+def _wait_ratio(
+    history: History, processes: Sequence[ProcessReading], cores: Sequence[float | None]
+) -> float | None:
     """Run-queue wait of all together, as a share of the time they wanted a core."""
     ran = waited = 0.0
     known = False
-    for process in processes:
-        ratio, cores = _mean(history, process, "wait_ratio"), _mean(history, process, "cpu_cores")
-        if ratio is None or cores is None or ratio >= 1.0:
+    for process, used in zip(processes, cores, strict=True):
+        ratio = _mean(history, process, "wait_ratio")
+        if ratio is None or used is None or ratio >= 1.0:
             continue
         known = True
-        ran += cores
-        waited += cores * ratio / (1 - ratio)
+        ran += used
+        waited += used * ratio / (1 - ratio)
     if not known:
         return None
     return waited / (ran + waited) if ran + waited > 0 else 0.0

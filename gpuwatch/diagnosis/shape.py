@@ -5,10 +5,10 @@ a shape: it proves that the GPU waits and how much, not for whom. Thresholds wit
 were set on a simulation (tests/diagnosis/test_shape.py repeats it at reduced size).
 """
 
-import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from math import sqrt
 from operator import mul
 from statistics import median
@@ -120,7 +120,7 @@ def shape_of(
 
 
 def _spacing(times: Sequence[float]) -> float:
-    return median([after - before for before, after in itertools.pairwise(times)] or [0.0])
+    return median([after - before for before, after in pairwise(times)] or [0.0])
 
 
 def _quantile(ordered: Sequence[float], part: float) -> float:
@@ -139,7 +139,7 @@ def _levels(ordered: Sequence[float]) -> _Levels:
     variance = total_square / total - (total_sum / total) ** 2
     best, split, below, below_sum = 0.0, total, 0, 0
     threshold = counts[-1][0] / 100
-    for (level, number), (following, _) in itertools.pairwise(counts):
+    for (level, number), (following, _) in pairwise(counts):
         below += number
         below_sum += level * number
         above = total - below
@@ -190,9 +190,8 @@ def _stall_error(
     """Two standard errors from cycle to cycle; None with readings once a second or under 3 cycles."""
     if not buffered or len(rises) < 4:
         return None
-    stalls = [
-        _stall(sum(values[start:end]) / (end - start), low, high) for start, end in itertools.pairwise(rises)
-    ]
+    sums = [0.0, *accumulate(values)]
+    stalls = [_stall((sums[end] - sums[start]) / (end - start), low, high) for start, end in pairwise(rises)]
     mean = sum(stalls) / len(stalls)
     variance = sum((stall - mean) ** 2 for stall in stalls) / (len(stalls) - 1)
     return 2 * sqrt(variance / len(stalls))
@@ -267,4 +266,4 @@ def _longest_stretch(times: Sequence[float], hole_s: float) -> tuple[int, int]:
     bounds = [0]
     bounds += [i for i in range(1, len(times)) if times[i] - times[i - 1] > hole_s]
     bounds.append(len(times))
-    return max(itertools.pairwise(bounds), key=lambda stretch: stretch[1] - stretch[0])
+    return max(pairwise(bounds), key=lambda stretch: stretch[1] - stretch[0])
