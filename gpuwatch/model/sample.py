@@ -342,6 +342,7 @@ class Sample:
     host: HostReading | None = None
     processes: tuple[ProcessReading, ...] | None = None
     hidden_processes: int = 0  # listed by the driver, not visible here (another namespace)
+    judged_pids: frozenset[int] | None = None  # trainers the user chose; None: all of them
     thread_bursts: tuple[ThreadBurst, ...] = ()
     events: tuple[Event, ...] = ()
     own: OwnCost | None = None
