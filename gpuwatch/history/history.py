@@ -69,6 +69,7 @@ class History:
         self._ticks.append(now)
         for reading in sample.gpus:
             self._add_gpu(tick, now, reading)
+        self._core_pair = None
         if sample.host is not None:
             self._add_host(tick, sample.host)
         for process in sample.processes or ():
@@ -88,13 +89,11 @@ class History:
 
     def _add_host(self, tick: int, host: HostReading) -> None:
         track = self._tracks["host"].get("host:")
-        before = track.previous if track is not None else None
+        before: HostReading | None = track.previous if track is not None else None
         if not self._write("host", "host:", tick, host, host.read_s):
             return
         if before is not None and before.core_ids == host.core_ids:
             self._core_pair = (before, host)
-        else:
-            self._core_pair = None
         for disk in host.disks:
             self._write("disk", f"disk:{disk.name}", tick, disk, host.read_s)
         for network in host.networks:
@@ -117,7 +116,7 @@ class History:
         tracks = self._tracks[kind]
         if len(tracks) >= MOST_ENTITIES[kind]:
             oldest = min(tracks, key=lambda entity: tracks[entity].seen)
-            if tracks[oldest].seen >= tick - 1:
+            if tracks[oldest].seen == tick:
                 return None
             self._forget(kind, oldest)
         track = tracks[name] = Track(METRICS[kind], self._capacity[kind])
