@@ -4,9 +4,9 @@ One `Track` follows one rule on one subject. What a rule says at one moment is a
 begins after as many firing evaluations in a row as the rule asks for, and ends likewise.
 """
 
-import itertools
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from gpuwatch.diagnosis.interface import Abstain, Clear, Fires, Outcome, Rule
 from gpuwatch.model import SEVERITIES, Kind, Severity
@@ -119,7 +119,7 @@ class Track:
         self._look_s = now
         self._looks.append(self.on)
         looks = list(self._looks)
-        changes = sum(before != after for before, after in itertools.pairwise(looks))
+        changes = sum(before != after for before, after in pairwise(looks))
         share = changes / (FLAP_LOOKS - 1)
         self.frozen = share >= FLAP_STOP if self.frozen else share > FLAP_START
 

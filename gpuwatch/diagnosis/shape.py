@@ -39,6 +39,10 @@ STALL_LOW = 0.10
 REGULAR_CORRELATION = 0.4
 LATER_PEAK_LEAD = 0.1
 PERIOD_MIN_SPACINGS, PERIOD_MAX_PART = 4, 3
+#: More cycles than the period leaves room for: it is a multiple of one too short to be seen.
+ALIAS_CYCLES = 1.5
+#: The driver answers in whole percents; no interval is narrower.
+READING_ERROR = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,7 @@ def shape_of(
     error = _stall_error(values, edges.rises, low_base, reference, buffered)
     if error is None:
         error = 2 * deviation / (levels.high * sqrt(count)) if levels.high > 0 else 0.0
+    error = max(error, READING_ERROR)
     gap = median(edges.gaps_s) if edges.gaps_s else None
     correlation, period = None, None
     kind = _plain_kind(mean, deviation, ordered, levels)
@@ -90,6 +95,8 @@ def shape_of(
         if could_pulse:
             correlation, lag = _period(times, values, HOLE_SPACINGS * spacing)
             period = lag * spacing if lag is not None else None
+            if period is not None and len(edges.rises) * period > ALIAS_CYCLES * duration:
+                period = None
         if could_pulse and (
             levels.separability >= PULSE_SEPARABILITY or (correlation or 0.0) >= PULSE_CORRELATION
         ):

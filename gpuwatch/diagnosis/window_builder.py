@@ -8,6 +8,7 @@ from gpuwatch.diagnosis.jobs_view import job_view
 from gpuwatch.diagnosis.ledger import Claims, LedgerBook
 from gpuwatch.diagnosis.references import ReferenceLearner
 from gpuwatch.diagnosis.shape import shape_of
+from gpuwatch.diagnosis.shape_series import utilization_series
 from gpuwatch.diagnosis.window import JobView, References, Window
 from gpuwatch.history import History
 from gpuwatch.model import (
@@ -131,15 +132,8 @@ class GpuMemory:
         if since is None:
             since = self.tracker.job_s if self.tracker.trainer is not None else self.tracker.attached_s
         seconds = SHAPE_S if since is None else min(SHAPE_S, now - since)
-        burst = history.burst(self.uuid, "utilization", seconds)
-        if burst.values and 2 * (burst.times_s[-1] - burst.times_s[0]) > seconds:
-            return shape_of(burst.times_s, burst.values, True, self.references.best_high)
-        times = history.times(seconds)
-        values = history.values(self.entity, "utilization_ratio", seconds)
-        points = [(time, value) for time, value in zip(times, values, strict=True) if value == value]
-        return shape_of(
-            [time for time, _ in points], [value for _, value in points], False, self.references.best_high
-        )
+        (times, values), buffered = utilization_series(history, self.uuid, seconds)
+        return shape_of(times, values, buffered, self.references.best_high)
 
     def window(
         self,
