@@ -40,7 +40,7 @@ _DECODERS = (
 )
 _MOST_LIBRARIES = 60
 _MOST_LINKS = 512
-_LISTENING = re.compile(rb"^\s*\d+: \S+ \S+ 0A (?:\S+ ){5}(\d+)", re.MULTILINE)
+_LISTENING = re.compile(rb"^\s*\d+: \S+ \S+ 0A +(?:\S+ +){5}(\d+)", re.MULTILINE)
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 
 
@@ -69,7 +69,7 @@ def read_facts(tree: Tree, pid: int, session_id: int, sockets: bool) -> ProcessF
     frameworks: tuple[str, ...] | None = None
     decoder: str | None = None
     try:
-        names = mapped_names(tree.read(f"/proc/{pid}/maps"))
+        names = _mapped(tree, pid)
     except OSError as error:
         reason = _why_maps(error, pid)
         absent.update(libraries=reason, frameworks=reason, decoder=reason)
@@ -88,6 +88,14 @@ def read_facts(tree: Tree, pid: int, session_id: int, sockets: bool) -> ProcessF
     else:
         absent["listening"] = "looked up for trainers only"
     return ProcessFacts(libraries, frameworks, decoder, listening, session_id, absent)
+
+
+def _mapped(tree: Tree, pid: int) -> frozenset[bytes]:
+    """Every living program maps something; an empty list means that its memory is gone already."""
+    maps = tree.read(f"/proc/{pid}/maps")
+    if not maps:
+        raise ProcessLookupError("no memory")
+    return mapped_names(maps)
 
 
 def _why_maps(error: OSError, pid: int) -> str:

@@ -24,11 +24,11 @@ def pids_may_be_foreign(tree: Tree) -> bool:
 
 
 def hides_processes(tree: Tree) -> bool:
-    """True where /proc is mounted with hidepid: a missing process may just be another user's."""
+    """True where a missing process may just be another user's: /proc with hidepid, or not to be listed."""
     try:
         return "1" not in tree.list("/proc")
     except OSError:
-        return False
+        return True
 
 
 def uses_gpu(tree: Tree, pid: int) -> bool:
