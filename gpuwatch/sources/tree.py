@@ -115,7 +115,7 @@ class DiskTree:
 #: Larger than any stat, schedstat or io file.
 _SMALL = 4096
 #: Open files, oldest use closed first; the usual limit of a process is 1024.
-_MOST_KEPT = 256
+_MOST_KEPT = 384
 
 
 def repeated(tree: Tree) -> Callable[[str], bytes]:

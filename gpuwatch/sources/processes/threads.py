@@ -1,4 +1,4 @@
-"""The threads of a trainer that are worth watching: main, PyTorch's named ones, and busy others.
+"""The threads of a trainer that are worth watching: main, those named by a framework, and busy others.
 
 A trainer may have hundreds of threads. Names are read when a thread appears (and once more, since a
 thread names itself after its start); the CPU of unnamed threads is looked at a few per tick in turn,
@@ -19,8 +19,9 @@ _NAME_READS = 2
 _BUSY_CORES = 0.2
 _MOST_NAMED = 16
 _MOST_BUSY = 8
+_MOST_REMEMBERED = 100
 #: In this order when there are more than can be watched.
-_NAMED = ("pt_data_pin", "pt_thread_data", "pt_data", "pt_autograd", "pt_")
+_NAMED = ("pt_data_pin", "pt_thread_data", "pt_data", "pt_autograd", "pt_", "tf_data", "[DALI]", "grain")
 
 
 @dataclass(slots=True)
@@ -160,6 +161,10 @@ class WaitSum:
 
     def add(self, threads: Iterable[ThreadReading]) -> int | None:
         """The counter in ns, None while no thread told its wait."""
+        threads = tuple(threads)
+        if len(self._last) > _MOST_REMEMBERED:
+            present = {thread.tid for thread in threads}
+            self._last = {tid: wait for tid, wait in self._last.items() if tid in present}
         for thread in threads:
             if thread.wait_ns is None:
                 continue
