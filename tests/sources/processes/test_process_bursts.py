@@ -1,10 +1,10 @@
 from itertools import pairwise
 
 import pytest
+from fake_machine import Machine
 from fake_tree import FakeClock
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from processes import Machine
 
 from gpuwatch.model import ProcessReading, ProcessRole
 from gpuwatch.sources.processes.bursts import INTERVAL_S, MOST_THREADS, BurstReader

@@ -1,7 +1,7 @@
 import pytest
+from fake_machine import io_file, stat_line
 from hypothesis import given
 from hypothesis import strategies as st
-from processes import io_file, stat_line
 
 from gpuwatch.sources.processes.facts import libraries_of_interest, mapped_names, next_look_s
 from gpuwatch.sources.processes.mounts import cgroup_mounts, unescape

@@ -1,6 +1,6 @@
 import pytest
+from fake_machine import UPTIME_S, Machine, io_file, stat_line
 from fake_tree import FakeClock
-from processes import UPTIME_S, Machine, io_file, stat_line
 
 from gpuwatch.model import ProcessRole
 from gpuwatch.sources.processes import ProcessReader

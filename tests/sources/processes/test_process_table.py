@@ -1,4 +1,4 @@
-from processes import Machine, stat_line
+from fake_machine import Machine, stat_line
 
 from gpuwatch.sources.processes.table import ROUND_S, ProcessTable
 
