@@ -20,12 +20,12 @@ _CLOCK_STEP_S = 0.5
 
 
 class SampleRing:
-    """One signal of one GPU. `scale` turns the driver's number into the field's unit."""
+    """One signal of one GPU. `divisor` turns the driver's number into the field's unit."""
 
-    def __init__(self, kind: int, field: str, scale: float) -> None:
+    def __init__(self, kind: int, field: str, divisor: int) -> None:
         self._kind = kind
         self._bounds = bounds(field)
-        self._scale = scale
+        self._divisor = divisor
         self._last_us = 0
         self._offset_s: float | None = None  # wall minus monotonic
         self._points: list[tuple[float, float]] = []
@@ -33,7 +33,7 @@ class SampleRing:
         self.rejected = 0
 
     def drain(self, ask: Ask, caller: Caller, now_s: float, wall_s: float) -> None:
-        """Fetch what is new. Raises GpuGoneError or DriverGoneError; anything else means no points this time."""
+        """Fetch what is new; on most errors that is nothing. Raises GpuGoneError or DriverGoneError."""
         offset = wall_s - now_s
         stepped = self._offset_s is not None and abs(offset - self._offset_s) > _CLOCK_STEP_S
         self._offset_s = offset
@@ -57,7 +57,7 @@ class SampleRing:
             last = stamp
             if stepped or stamp < oldest:
                 continue
-            value = number(kind, sample.sampleValue) * self._scale
+            value = number(kind, sample.sampleValue) / self._divisor
             if low <= value <= high:
                 self._points.append((stamp / 1e6 - offset, value))
             else:

@@ -31,7 +31,7 @@ UTILIZATION_FIELDS = ("utilization_ratio", "memory_utilization_ratio", "encoder_
 
 
 class Device:
-    """Used by one thread at a time. `read` raises GpuGoneError or DriverGoneError; all else is in the reading."""
+    """Used by one thread at a time. `read` raises GpuGoneError or DriverGoneError, nothing else."""
 
     def __init__(
         self,
@@ -47,13 +47,13 @@ class Device:
         self.info = info
         self._clock = clock
         self._poller = Poller(api, handle)
-        self._fields = FieldBatch(fields_for(driver_version), self._poller)
+        self._fields = FieldBatch(fields_for(driver_version, info.nvlink_count), self._poller)
         self._units = TimeUnits()
         self.pcie = PcieBytes(self._poller, interval_s)
         self._link = link_bytes_per_s(info.pcie_generation_max, info.pcie_width_max)
-        self._utilization = SampleRing(bursts.UTILIZATION, "utilization_ratio", 0.01)
-        self._memory_utilization = SampleRing(bursts.MEMORY_UTILIZATION, "memory_utilization_ratio", 0.01)
-        self._power = SampleRing(bursts.POWER, "power_w", 0.001)
+        self._utilization = SampleRing(bursts.UTILIZATION, "utilization_ratio", 100)
+        self._memory_utilization = SampleRing(bursts.MEMORY_UTILIZATION, "memory_utilization_ratio", 100)
+        self._power = SampleRing(bursts.POWER, "power_w", 1000)
         self._lists = ProcessLists(clock.wall_s)
         self._gpm = Gpm(api, handle, self._poller) if info.gpm_supported else None
         self._mig = MigInstances(api, handle, bool(info.gpm_supported)) if info.mig_enabled else None

@@ -37,22 +37,26 @@ class Field:
     name: str  # of GpuReading
     id: int
     scope: int = 0
-    scale: float = 1.0
+    factor: int = 1
+    divisor: int = 1
     whole: bool = True  # an integer counter
 
 
-def fields_for(driver_version: tuple[int, ...]) -> tuple[Field, ...]:
-    """The batch for this driver."""
-    common = (
-        Field("energy_j", ENERGY, scale=0.001, whole=False),
+def fields_for(driver_version: tuple[int, ...], nvlinks: int | None) -> tuple[Field, ...]:
+    """The batch for this driver, on a GPU with so many NVLinks."""
+    common: tuple[Field, ...] = (
+        Field("energy_j", ENERGY, divisor=1000, whole=False),
         Field("power_cap_time_ns", POWER_CAP_TIME),
         Field("sync_boost_time_ns", SYNC_BOOST_TIME),
         Field("memory_temperature_c", MEMORY_TEMPERATURE, whole=False),
-        Field("nvlink_tx_bytes", NVLINK_TX, ALL_LINKS, scale=1024),
-        Field("nvlink_rx_bytes", NVLINK_RX, ALL_LINKS, scale=1024),
         Field("pcie_tx_bytes", PCIE_TX),
         Field("pcie_rx_bytes", PCIE_RX),
     )
+    if nvlinks:
+        common += (
+            Field("nvlink_tx_bytes", NVLINK_TX, ALL_LINKS, factor=1024),
+            Field("nvlink_rx_bytes", NVLINK_RX, ALL_LINKS, factor=1024),
+        )
     for first, (software, hardware, brake) in THERMAL_IDS:
         if driver_version >= first:
             return (
@@ -96,9 +100,9 @@ class FieldBatch:
     def _take(self, field: Field, answer: Any, out: Builder, caller: Caller) -> None:
         code = answer.nvmlReturn
         if code == errors.SUCCESS:
-            value = number(answer.valueType, answer.value)
-            if field.scale != 1.0:
-                value *= field.scale
+            value = number(answer.valueType, answer.value) * field.factor
+            if field.divisor != 1:
+                value /= field.divisor
             out.put(field.name, int(value) if field.whole and math.isfinite(value) else value)
         elif code in errors.PERMANENT:
             self._poller.lacks((field.name,), errors.text(code))

@@ -104,7 +104,7 @@ class Inventory:
             memory_total_bytes=total,
             unified_memory=unified,
             power_limit_default_w=self._number(
-                "power_limit_default_w", "nvmlDeviceGetPowerManagementDefaultLimit", scale=0.001
+                "power_limit_default_w", "nvmlDeviceGetPowerManagementDefaultLimit", divisor=1000
             ),
             power_limit_min_w=_watts(limits, 0),
             power_limit_max_w=_watts(limits, 1),
@@ -144,13 +144,13 @@ class Inventory:
             self._absent[field] = errors.text(code)
             return None
 
-    def _number(self, field: str, function: str, *arguments: Any, scale: float = 1.0) -> Any:
+    def _number(self, field: str, function: str, *arguments: Any, divisor: int = 1) -> Any:
         """A positive number; 0 and blank codes mean that the driver does not know."""
         value = self._get(field, function, *arguments)
         if value is not None and (value <= 0 or value >= 0xFFFF_FFFF or is_blank(value)):
             self._absent[field] = "the driver has no value"
             return None
-        return value if value is None or scale == 1.0 else value * scale
+        return value if value is None or divisor == 1 else value / divisor
 
     def _word(self, field: str, function: str, words: dict[int, str]) -> str | None:
         value = self._get(field, function)

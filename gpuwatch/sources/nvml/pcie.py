@@ -53,7 +53,9 @@ class PcieBytes:
             self._wide = True
         if known and (self._wide or (link is not None and link * passed < WRAP)):
             out.values["pcie_counter_bits"] = 64 if self._wide else 32
-            out.lacks(tuple(FIELDS.values()), COUNTED)
+            for field in FIELDS.values():
+                out.values.pop(field, None)  # GPM's gauge: one source per figure
+                out.absent[field] = COUNTED
             self.needs_gauge = False
             return
         for field in COUNTERS:

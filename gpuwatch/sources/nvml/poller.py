@@ -47,7 +47,7 @@ class Poller:
         return ask
 
     def run(self, signals: Iterable[Signal], ask: Ask, out: Builder, caller: Caller) -> None:
-        """Read each signal. Raises GpuGoneError or DriverGoneError; every other failure stays with its signal."""
+        """Read each signal; a failure stays with its signal. Raises GpuGoneError or DriverGoneError."""
         for signal in signals:
             way = self._ways.get(signal, 0)
             while way < len(signal.ways):
@@ -68,7 +68,7 @@ class Poller:
             self.unsupported[name] = reason
 
     def failed(self, error: Exception, caller: Caller) -> int:
-        """Count a failure and return its code. Raises GpuGoneError or DriverGoneError when it is no signal's own."""
+        """Count a failure and return its code. Raises GpuGoneError or DriverGoneError."""
         code = errors.code_of(error)
         judge(code, caller)
         return code

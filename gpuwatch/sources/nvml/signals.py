@@ -29,14 +29,14 @@ class Signal:
     ways: tuple[Way, ...]
 
 
-def _number(field: str, function: str, *arguments: int, scale: float = 1.0) -> Signal:
-    return Signal((field,), (_plain(field, function, *arguments, scale=scale),))
+def _number(field: str, function: str, *arguments: int, divisor: int = 1) -> Signal:
+    return Signal((field,), (_plain(field, function, *arguments, divisor=divisor),))
 
 
-def _plain(field: str, function: str, *arguments: int, scale: float = 1.0) -> Way:
+def _plain(field: str, function: str, *arguments: int, divisor: int = 1) -> Way:
     def way(ask: Ask, out: Builder) -> None:
         value = ask(function, *arguments)
-        out.put(field, value if scale == 1.0 else value * scale)
+        out.put(field, value if divisor == 1 else value / divisor)
 
     return way
 
@@ -148,7 +148,7 @@ def _power_source(ask: Ask, out: Builder) -> None:
 FAST: tuple[Signal, ...] = (
     Signal(("utilization_ratio", "memory_utilization_ratio"), (_utilization,)),
     Signal(("memory_total_bytes", "memory_used_bytes", "memory_reserved_bytes"), (_memory, _memory_v1)),
-    _number("power_w", "nvmlDeviceGetPowerUsage", scale=0.001),
+    _number("power_w", "nvmlDeviceGetPowerUsage", divisor=1000),
     _number("sm_clock_mhz", "nvmlDeviceGetClockInfo", CLOCK_SM),
     _number("memory_clock_mhz", "nvmlDeviceGetClockInfo", CLOCK_MEMORY),
     Signal(("p_state",), (_p_state,)),
