@@ -1,0 +1,50 @@
+"""The scenarios that come with the program, and loading one by name, path or text."""
+
+import os
+from functools import cache
+from importlib.resources import files
+
+from gpuwatch.sources.simulated.parse import parse_scenario
+from gpuwatch.sources.simulated.scenario import Scenario
+
+_FOLDER = files(__package__) / "scenarios"
+_ENDING = ".scn"
+#: The order in which they are told: the essay's stories first.
+_ORDER = (
+    "starved",
+    "workers",
+    "disk",
+    "thermal",
+    "power-cap",
+    "pcie-x4",
+    "straggler",
+    "healthy",
+    "mixed",
+    "lost",
+)
+
+
+@cache
+def scenario_names() -> tuple[str, ...]:
+    """Names of the scenarios that come with the program."""
+    names = [entry.name.removesuffix(_ENDING) for entry in _FOLDER.iterdir() if entry.name.endswith(_ENDING)]
+    return tuple(sorted(names, key=lambda name: (_ORDER.index(name) if name in _ORDER else 99, name)))
+
+
+def describe(name: str) -> str:
+    """The sentence a scenario says about itself."""
+    return load(name).description
+
+
+def load(scenario: str) -> Scenario:
+    """A scenario by its name, by a path, or as a text of several lines.
+
+    ScenarioError for a mistake in it; FileNotFoundError for a name or path that is not there.
+    """
+    if "\n" in scenario:
+        return parse_scenario(scenario)
+    if scenario in scenario_names():
+        text = (_FOLDER / (scenario + _ENDING)).read_text("utf-8")
+        return parse_scenario(text, os.fspath(str(_FOLDER / (scenario + _ENDING))))
+    with open(scenario, encoding="utf-8", errors="replace") as stream:
+        return parse_scenario(stream.read(), scenario)
