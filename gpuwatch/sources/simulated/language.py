@@ -67,104 +67,21 @@ class Call:
 
 Node = Number | Time | Constant | Reference | Binary | Call
 
-METRICS = tuple(  # a list of words reads better than sixty literals
-    [
-        "util",
-        "mem_util",
-        "enc",
-        "dec",
-        "jpg",
-        "ofa",
-        "mem_used",
-        "mem_reserved",
-        "bar1_used",
-        "temp",
-        "mem_temp",
-        "hotspot",
-        "fan",
-        "fan_rpm",
-        "power",
-        "power_limit",
-        "energy",
-        "clock_sm",
-        "clock_mem",
-        "clock_video",
-        "pstate",
-        "throttle",
-        "violation",
-        "pcie_tx",
-        "pcie_rx",
-        "pcie_counters",
-        "pcie_gen",
-        "pcie_gen_max",
-        "pcie_width",
-        "pcie_width_max",
-        "pcie_replay",
-        "nvlink",
-        "nvlink_tx",
-        "nvlink_rx",
-        "nvlink_crc",
-        "nvlink_replay",
-        "nvlink_recovery",
-        "ecc_mode",
-        "ecc_corr",
-        "ecc_uncorr",
-        "ecc_corr_agg",
-        "ecc_uncorr_agg",
-        "retired_sbe",
-        "retired_dbe",
-        "retired_pending",
-        "remap_corr",
-        "remap_uncorr",
-        "remap_pending",
-        "remap_failure",
-        "gpm",
-        "sm_active",
-        "sm_occupancy",
-        "tensor",
-        "dram",
-        "fp64",
-        "fp32",
-        "fp16",
-        "integer",
-        "persistence",
-        "compute_mode",
-        "display_active",
-        "display_mode",
-        "power_source",
-        "procs",
-        "proc_util",
-        "samples",
-        "fields",
-        "telemetry",
-        "device",
-    ]
+_METRIC_WORDS = (
+    "util mem_util enc dec jpg ofa mem_used mem_reserved bar1_used temp mem_temp hotspot fan fan_rpm power"
+    " power_limit energy clock_sm clock_mem clock_video pstate throttle violation pcie_tx pcie_rx"
+    " pcie_counters pcie_gen pcie_gen_max pcie_width pcie_width_max pcie_replay nvlink nvlink_tx nvlink_rx"
+    " nvlink_crc nvlink_replay nvlink_recovery ecc_mode ecc_corr ecc_uncorr ecc_corr_agg ecc_uncorr_agg"
+    " retired_sbe retired_dbe retired_pending remap_corr remap_uncorr remap_pending remap_failure gpm"
+    " sm_active sm_occupancy tensor dram fp64 fp32 fp16 integer persistence compute_mode display_active"
+    " display_mode power_source procs proc_util samples fields telemetry device"
 )
-MODEL_CONSTANTS = tuple(
-    [
-        "p_default",
-        "p_idle",
-        "p_min",
-        "p_max",
-        "t_idle",
-        "t_load",
-        "t_slowdown",
-        "t_gpu_max",
-        "sm_max",
-        "sm_boost",
-        "sm_base",
-        "sm_idle",
-        "mem_max",
-        "mem_idle",
-        "mem_total",
-        "reserved",
-        "gen",
-        "width",
-        "links",
-        "pstate_idle",
-        "pstate_load",
-    ]
+METRICS = tuple(_METRIC_WORDS.split())
+_MODEL_WORDS = (
+    "p_default p_idle p_min p_max t_idle t_load t_slowdown t_gpu_max sm_max sm_boost sm_base sm_idle"
+    " mem_max mem_idle mem_total reserved gen width links pstate_idle pstate_load"
 )
+MODEL_CONSTANTS = tuple(_MODEL_WORDS.split())
 #: Bits of the clock event reasons (nvml.h), and two words for switches.
 NAMED_NUMBERS = {
     "idle": 0x1,

@@ -14,6 +14,11 @@ FIRST_PID = 4001
 _WAVES: dict[str, Node] = {
     "sm": Reference("util"),
     "mem_util": Reference("mem_util"),
+    "enc": Number(0.0),
+    "dec": Number(0.0),
+}
+    "sm": Reference("util"),
+    "mem_util": Reference("mem_util"),
     "enc": Number(0),
     "dec": Number(0),
 }
