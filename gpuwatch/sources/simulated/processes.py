@@ -17,11 +17,6 @@ _WAVES: dict[str, Node] = {
     "enc": Number(0.0),
     "dec": Number(0.0),
 }
-    "sm": Reference("util"),
-    "mem_util": Reference("mem_util"),
-    "enc": Number(0),
-    "dec": Number(0),
-}
 
 
 @dataclass(frozen=True, slots=True)
