@@ -49,10 +49,21 @@ def test_an_empty_reading_derives_nothing_at_all():
 
 def test_utilization_is_the_mean_of_the_driver_samples_else_the_gauge():
     buffered = gpu(1.0, utilization_ratio=1.0, utilization_burst=Burst((0.1, 0.2), (0.0, 0.5)))
-    assert derive("gpu", "utilization_ratio", None, buffered) == 0.25
-    assert derive("gpu", "gap_ratio", None, buffered) == 0.5
+    for previous in (None, gpu(0.0)):
+        assert derive("gpu", "utilization_ratio", previous, buffered) == 0.25
+        assert derive("gpu", "gap_ratio", previous, buffered) == 0.5
     assert derive("gpu", "utilization_ratio", None, gpu(1.0, utilization_ratio=0.75)) == 0.75
     assert derive("gpu", "gap_ratio", None, gpu(1.0, utilization_ratio=0.0)) is None
+
+
+def test_the_driver_ring_of_many_seconds_does_not_become_the_first_tick():
+    ring = Burst((1.0, 5.0, 9.2, 9.7), (0.0, 0.0, 0.5, 1.0))
+    first = gpu(10.0, utilization_ratio=0.3, utilization_burst=ring)
+    assert derive("gpu", "utilization_ratio", None, first) == 0.75
+    assert derive("gpu", "gap_ratio", None, first) == 0.0
+    assert derive("gpu", "utilization_ratio", gpu(0.9), first, 9.1) == 0.375  # a tick of nine seconds
+    old = gpu(20.0, utilization_ratio=0.3, utilization_burst=ring)
+    assert derive("gpu", "utilization_ratio", None, old) == 0.3
 
 
 def test_power_is_the_energy_difference_where_the_card_counts_energy():

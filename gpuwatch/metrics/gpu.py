@@ -1,27 +1,41 @@
 """Series of one GPU."""
 
+from bisect import bisect_right
+from collections.abc import Sequence
+
 from gpuwatch.metrics.kinds import Derivation, Kind, Metric, Summary, field, rate, time_share
 from gpuwatch.metrics.reasons import REASONS_HARMFUL
-from gpuwatch.model import GpuReading
+from gpuwatch.model import Burst, GpuReading
 
-
-def _utilization(_previous: GpuReading | None, current: GpuReading, _dt: float) -> float | None:
-    """Mean of the driver's sub-second samples of this tick; its gauge stands for one sixth of a second."""
-    values = current.utilization_burst.values
-    return sum(values) / len(values) if values else current.utilization_ratio
-
-
-def _memory_utilization(_previous: GpuReading | None, current: GpuReading, _dt: float) -> float | None:
-    values = current.memory_utilization_burst.values
-    return sum(values) / len(values) if values else current.memory_utilization_ratio
-
-
+#: The driver's ring may bring many seconds at once (at the start, after a hang); the tick is the last
+#: of them.
+LATEST_S = 1.0
 #: A sub-second sample below this counts as a gap (signals-nvml §5.1).
 GAP_RATIO = 0.10
 
 
-def _gaps(_previous: GpuReading | None, current: GpuReading, _dt: float) -> float | None:
-    values = current.utilization_burst.values
+def _points(previous: GpuReading | None, current: GpuReading, burst: Burst) -> Sequence[float]:
+    """The sub-second values of this tick."""
+    values = burst.values
+    if previous is None and values:
+        start = bisect_right(burst.times_s, current.read_s - LATEST_S)
+        return values[start:]
+    return values
+
+
+def _utilization(previous: GpuReading | None, current: GpuReading, _dt: float) -> float | None:
+    """Mean of the driver's sub-second samples of this tick; its gauge stands for one sixth of a second."""
+    values = _points(previous, current, current.utilization_burst)
+    return sum(values) / len(values) if values else current.utilization_ratio
+
+
+def _memory_utilization(previous: GpuReading | None, current: GpuReading, _dt: float) -> float | None:
+    values = _points(previous, current, current.memory_utilization_burst)
+    return sum(values) / len(values) if values else current.memory_utilization_ratio
+
+
+def _gaps(previous: GpuReading | None, current: GpuReading, _dt: float) -> float | None:
+    values = _points(previous, current, current.utilization_burst)
     return sum(value < GAP_RATIO for value in values) / len(values) if values else None
 
 

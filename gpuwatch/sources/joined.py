@@ -35,8 +35,12 @@ if TYPE_CHECKING:
 #: How long a tick waits for the driver: part of the interval, and at most this. What comes later is
 #: in the next tick, under its own age.
 WAIT_RATIO, WAIT_MOST_S = 0.4, 0.4
+#: After a tick without any answer the driver hangs, and waiting long again would only make ticks late.
+WAIT_SILENT_S = 0.05
 #: Wall clock against monotonic clock; time daemons slew by far less between two ticks.
 CLOCK_JUMP_S = 2.0
+#: The driver's sample rings hold about ten seconds; with longer intervals they are drained in between.
+DRAIN_EVERY_S = 5.0
 
 
 class NvmlTick(Protocol):
@@ -59,6 +63,7 @@ class NvmlTick(Protocol):
 class Nvml(Protocol):
     def start(self) -> None: ...
     def tick(self, deadline_s: float, wait_s: float) -> NvmlTick: ...
+    def drain(self) -> None: ...
     def close(self) -> None: ...
 
 
@@ -121,6 +126,8 @@ class JoinedSource:
         self._number = 0
         self._generation: int | None = None
         self._wall_ahead_s: float | None = None
+        self._drained_s = float("-inf")
+        self._silent = False
         self._processes: ProcessReader | None = None
         self._bursts: BurstReader | None = None
         self._host_info: HostInfo
@@ -140,8 +147,11 @@ class JoinedSource:
     def sample(self, deadline_s: float) -> Sample:
         """One tick. The driver is asked first, because its answer may take a while."""
         start_s = self._clock.monotonic_s()
-        tick = self._nvml.tick(deadline_s, min(WAIT_MOST_S, WAIT_RATIO * self._interval_s))
+        wait_s = WAIT_SILENT_S if self._silent else WAIT_MOST_S
+        tick = self._nvml.tick(deadline_s, min(wait_s, WAIT_RATIO * self._interval_s))
+        self._silent = bool(tick.gpus) and all(gpu.read_s < start_s for gpu in tick.gpus)
         now_s, wall_s = self._clock.monotonic_s(), self._clock.wall_s()
+        self._drained_s = now_s  # a tick drains too
         host = self._host.read()
         processes: tuple[ProcessReading, ...] | None = None
         bursts: tuple[ThreadBurst, ...] = ()
@@ -172,11 +182,20 @@ class JoinedSource:
         return sample
 
     def between(self) -> float | None:
-        """Read the watched threads if it is time."""
-        if self._bursts is None:
-            return None
-        self._bursts.poll(self._clock.monotonic_s())
-        return self._bursts.wait_s(self._clock.monotonic_s())
+        """Read the watched threads if it is time; with long intervals drain the driver's samples."""
+        now_s = self._clock.monotonic_s()
+        pauses = []
+        if self._bursts is not None:
+            self._bursts.poll(now_s)
+            pause_s = self._bursts.wait_s(self._clock.monotonic_s())
+            if pause_s is not None:
+                pauses.append(pause_s)
+        if self._interval_s > DRAIN_EVERY_S:
+            if now_s >= self._drained_s + DRAIN_EVERY_S:
+                self._nvml.drain()
+                self._drained_s = now_s
+            pauses.append(self._drained_s + DRAIN_EVERY_S - now_s)
+        return min(pauses, default=None)
 
     def close(self) -> None:
         self._open.close()

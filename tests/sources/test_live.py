@@ -83,6 +83,9 @@ class Nvml:
         self.waits.append(wait_s)
         return self.answer
 
+    def drain(self):
+        self.log.append("drain")
+
     def close(self):
         self.log.append("close")
 
@@ -143,6 +146,17 @@ def test_the_driver_is_waited_for_only_briefly(interval_s, wait_s):
     assert bench.nvml.waits == [pytest.approx(wait_s)]
 
 
+def test_a_driver_that_hangs_makes_no_further_tick_late():
+    bench = Bench()
+    bench.nvml.answer.gpus = (GpuReading("GPU-0", 0, 101.0),)
+    for _ in range(4):
+        bench.sample()
+    bench.nvml.answer.gpus = (GpuReading("GPU-0", 0, 106.0), GpuReading("GPU-1", 1, 101.0))
+    bench.sample()
+    bench.sample()
+    assert bench.nvml.waits == pytest.approx([0.4, 0.4, 0.05, 0.05, 0.05, 0.4])
+
+
 @pytest.mark.parametrize(
     ("jump_s", "words"), [(3600.0, "forward by 3600 s"), (-3600.0, "back by 3600 s"), (3e9, "forward by")]
 )
@@ -200,6 +214,23 @@ class _Info:
 class _Host:
     def read(self):
         return None
+
+
+def test_with_long_intervals_the_driver_is_drained_every_five_seconds():
+    bench = Bench(interval_s=60.0)
+    bench.sample()
+    pauses = []
+    for _ in range(11):
+        pauses.append(bench.source.between())
+        bench.now_s += pauses[-1]
+    assert pauses == [5.0] * 11
+    assert bench.nvml.log == ["start", *["drain"] * 10]
+
+
+def test_with_short_intervals_the_tick_drains():
+    bench = Bench(interval_s=5.0)
+    bench.sample()
+    assert bench.source.between() is None
 
 
 def test_own_cost_is_counted():
