@@ -297,11 +297,15 @@ class Engine:
 
 
 def _due(track: Track, window: Window) -> bool:
-    """Whether it is this rule's tick; half an interval early counts, ticks are jittered."""
+    """Whether it is this rule's tick; half an interval early counts, ticks are jittered.
+
+    All look at the first tick, then each at its own phase.
+    """
     every_s = track.rule.every_s
     now = window.now_s
     if track.due_s == float("-inf"):
         track.due_s = now + every_s * ((_SPREAD * track.rule.number) % 1.0)
+        return True
     if now + 0.5 * window.sample.interval_s < track.due_s:
         return False
     following = track.due_s + every_s
