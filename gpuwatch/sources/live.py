@@ -5,8 +5,7 @@ the same.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Protocol
+from contextlib import ExitStack
 
 from gpuwatch.model import Sample
 from gpuwatch.sources.base import Clock, Source
@@ -40,10 +39,10 @@ def simulated_source(
 ) -> Source:
     """A scenario (name or file) in real time. Raises ScenarioError, OSError or KeyError if there is none."""
     from gpuwatch.sources.nvml import NvmlSource
-    from gpuwatch.sources.simulated import SimulatedDriver, SimulatedTree, load
+    from gpuwatch.sources.simulated import load, simulated
 
-    scenario, clock = load(name), Clock()
-    tree = SimulatedTree(scenario, clock)
+    scenario, clock, play = load(name), Clock(), ExitStack()
+    _, tree = play.enter_context(simulated(scenario, clock))
     return JoinedSource(
         clock,
         tree,
@@ -51,7 +50,7 @@ def simulated_source(
         interval_s=interval_s,
         selection=Selection(pid, user),
         label=f"simulated: {scenario.name}",
-        holds=_installed(SimulatedDriver(scenario, clock)),
+        holds=play,
     )
 
 
@@ -67,44 +66,28 @@ def run_simulated(
 ) -> Iterator[Sample]:
     """The samples of `seconds` of a scenario, as fast as they can be taken; the same every time."""
     from gpuwatch.sources.nvml import InlineNvml
-    from gpuwatch.sources.simulated import ManualClock, SimulatedDriver, SimulatedTree, load
+    from gpuwatch.sources.simulated import ManualClock, load, simulated
 
-    scenario, clock = load(name), ManualClock()
-    tree = SimulatedTree(scenario, clock)
-    source = JoinedSource(
-        clock,
-        tree,
-        InlineNvml(clock, tree, interval_s=interval_s, only=_only(gpus)),
-        interval_s=interval_s,
-        selection=Selection(pid, user),
-        label=f"simulated: {scenario.name}",
-        holds=_installed(SimulatedDriver(scenario, clock)),
-        measure_own=None,
-    )
-    end_s = clock.monotonic_s() + seconds
-    source.open()
-    try:
-        for sample in ticks(source, clock, clock.advance, interval_s, seed):
+    scenario, hand = load(name), ManualClock()
+    clock, end_s = hand.clock(), hand.monotonic_s() + seconds
+    with ExitStack() as play:
+        _, tree = play.enter_context(simulated(scenario, hand))
+        source = JoinedSource(
+            clock,
+            tree,
+            InlineNvml(clock, tree, interval_s=interval_s, only=_only(gpus)),
+            interval_s=interval_s,
+            selection=Selection(pid, user),
+            label=f"simulated: {scenario.name}",
+            measure_own=None,
+        )
+        play.callback(source.close)
+        source.open()
+        for sample in ticks(source, clock, hand.advance, interval_s, seed):
             if sample.monotonic_s > end_s:
                 return
             yield sample
-    finally:
-        source.close()
 
 
 def _only(gpus: tuple[int | str, ...] | None) -> frozenset[int | str] | None:
     return None if gpus is None else frozenset(gpus)
-
-
-class _Installs(Protocol):
-    def install(self) -> None: ...
-    def uninstall(self) -> None: ...
-
-
-@contextmanager
-def _installed(driver: _Installs) -> Iterator[None]:
-    driver.install()
-    try:
-        yield
-    finally:
-        driver.uninstall()
