@@ -290,7 +290,7 @@ class Engine:
                         for finding in reversed(self._findings)
                         if finding.subject == HOST or reading.uuid in finding.gpus
                     },
-                    group=memory.group,
+                    unmeasured=reading.absent.get("utilization_ratio", ""),
                 )
             )
         return TickFacts(sample.monotonic_s, sample.driver, tuple(gpus), self._findings)

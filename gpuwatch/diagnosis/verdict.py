@@ -27,6 +27,7 @@ from gpuwatch.diagnosis.verdict_words import (
     plain_finding,
     risk,
     state_of,
+    unmeasured,
 )
 from gpuwatch.model import DriverState, Finding, Kind, LedgerKey, Severity, Verdict, severity_at_least
 
@@ -34,6 +35,8 @@ FIRST_S, PRELIMINARY_S = 30.0, 60.0
 MIN_LIFE_S = 20.0
 CHALLENGER_LEAD, CHALLENGER_S = 0.10, 15.0
 CLEAR_S = 30.0
+#: With more of the minute than this unknown, "nothing slows it" would be a guess.
+UNMEASURED = 0.5
 #: Strongest lever first, among those whose gain cannot be seen from outside (diagnosis §4.2.3).
 LEVERS = (
     "tensor-cores-idle",
@@ -158,6 +161,8 @@ def _of_job(facts: TickFacts, ready: Sequence[GpuFacts]) -> _Proposal:
     lever = _lever(facts.findings)
     if lever is not None and severity_at_least(lever.severity, Severity.WARNING):
         return _Proposal(("finding", lever.rule), plain_finding(facts, lever, preliminary))
+    if all(one.ratio(LedgerKey.UNKNOWN) > UNMEASURED for one in ready):
+        return _Proposal(("state", "unmeasured"), unmeasured(ready, lever))
     return _Proposal(("nothing", ""), nothing_lost(facts, ready, lever, preliminary))
 
 

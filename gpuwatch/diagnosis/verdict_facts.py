@@ -36,7 +36,7 @@ class GpuFacts:
     steady_s: float
     ledger: Ledger
     findings: Mapping[str, Finding]
-    group: tuple[object, ...] | None = None
+    unmeasured: str = ""  # why its utilization cannot be read, where that is so
 
     @property
     def judged(self) -> bool:

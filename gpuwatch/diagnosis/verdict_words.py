@@ -91,6 +91,16 @@ def nothing_lost(
     )
 
 
+def unmeasured(judged: Sequence[GpuFacts], lever: Finding | None) -> Verdict:
+    """Utilization is unknown, which is not the same as idle or busy."""
+    reason = next((gpu.unmeasured for gpu in judged if gpu.unmeasured), "most of the last minute is missing")
+    return Verdict(
+        headline="utilization cannot be read here: not judged",
+        detail=reason if lever is None else f"{reason}; next lever: {lever.text.title}",
+        action="" if lever is None else first_step(lever),
+    )
+
+
 def risk(finding: Finding) -> Verdict:
     return _of_finding(finding, finding.text.title, "", finding.preliminary)
 

@@ -1,5 +1,7 @@
 """One verdict: what is chosen, in which words, and that it does not flap."""
 
+from dataclasses import replace
+
 import pytest
 from build import GIB, Bench, Gpu, Process, Scene, square
 from stubs import IN_MAIN, STARVED, between, engine, fires, rule, when
@@ -148,6 +150,18 @@ def test_waiting_without_a_finding_is_no_loss():
     verdict = verdict_of(gpu([(LedgerKey.WAITING, 0.2, None)], []))
     assert verdict.headline == "nothing outside the model slows this GPU"
     assert verdict.detail == "busy 80 % of the time"
+
+
+def test_n21_unknown_utilization_is_neither_idle_nor_fine():
+    gpus = [Gpu(util=0.0, buffered=False, fields={"absent": {"utilization_ratio": "not offered with MIG"}})]
+    bench = Bench(engine(STARVED))
+    for sample in Scene(gpus).samples(60):
+        blind = replace(sample.gpus[0], utilization_ratio=None)
+        bench.feed(replace(sample, gpus=(blind,)))
+    verdict = bench.log[-1].verdict
+    assert verdict.headline == "utilization cannot be read here: not judged"
+    assert verdict.detail == "not offered with MIG"
+    assert [part.key for part in bench.log[-1].ledgers["GPU-0"].parts] == [LedgerKey.UNKNOWN]
 
 
 def test_losses_within_the_measuring_error_are_nothing():
