@@ -110,7 +110,17 @@ MAY_KNOW: dict[str, tuple[str, ...]] = {
     "gpuwatch.session": ("model", "metrics", "history", "diagnosis", "state"),
     "gpuwatch.views": ("model", "metrics", "history", "state", "clean"),
     "gpuwatch.report": ("model", "metrics", "history", "state", "clean", "views", "session"),
-    "gpuwatch.tui": ("model", "metrics", "history", "state", "clean", "views", "report", "session", "sampler"),
+    "gpuwatch.tui": (
+        "model",
+        "metrics",
+        "history",
+        "state",
+        "clean",
+        "views",
+        "report",
+        "session",
+        "sampler",
+    ),
 }
 
 
