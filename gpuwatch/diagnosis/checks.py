@@ -30,7 +30,8 @@ def check_results(tracks: Iterable[Track], findings: Sequence[Finding]) -> tuple
     """`findings`: the visible ones, worst first."""
     by_check: dict[str, list[Track]] = {check.key: [] for check in CHECKS}
     for track in tracks:
-        by_check[track.check].append(track)
+        if track.check in by_check:  # banners have no row
+            by_check[track.check].append(track)
     return tuple(_result(check, by_check[check.key], findings) for check in CHECKS)
 
 

@@ -7,15 +7,15 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from gpuwatch.diagnosis.checks import check_results, not_checked
+from gpuwatch.diagnosis.engine_looks import due, evaluate, look
 from gpuwatch.diagnosis.engine_suppression import suppressed
-from gpuwatch.diagnosis.interface import Abstain, Outcome, Rule
+from gpuwatch.diagnosis.interface import Abstain, Rule
 from gpuwatch.diagnosis.jobs import JobTracker
 from gpuwatch.diagnosis.ledger_causes import Attribution, Label, attribute, claims_of
 from gpuwatch.diagnosis.lifecycle import Track
 from gpuwatch.diagnosis.lifecycle_findings import FindingBook, Key, Member, Render, worst_first
 from gpuwatch.diagnosis.verdict import VerdictMaker
 from gpuwatch.diagnosis.verdict_facts import GpuFacts, TickFacts
-from gpuwatch.diagnosis.verdict_words import seconds
 from gpuwatch.diagnosis.window import Window
 from gpuwatch.diagnosis.window_builder import GpuMemory, with_siblings
 from gpuwatch.history import History
@@ -23,8 +23,6 @@ from gpuwatch.model import (
     CheckResult,
     Diagnosis,
     Finding,
-    JobState,
-    JobStatus,
     Layer,
     Ledger,
     Machine,
@@ -32,14 +30,10 @@ from gpuwatch.model import (
     Sample,
 )
 
-#: A needed series must have a point this recently.
-NEEDS_S = 30.0
 #: Check lines and the list of what was not checked are drawn up this often, and when findings change.
 LISTS_EVERY_S = 2.0
 HOST = "host"
 NO_CAUSES = Attribution()
-#: Spreads the evaluations of rules with longer spacing over the ticks (golden section).
-_SPREAD = 0.618
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +93,14 @@ class Engine:
         for owner, window in windows.items():
             memory = self._gpus.get(owner)
             for track in self._tracks[owner]:
-                if track.rule.unavailable or not _due(track, window):
+                if track.rule.unavailable or not due(track, window):
                     continue
                 was_shown = track.shown
                 if memory is not None:
-                    looked = self._run(track, window, memory)
+                    looked = look(track, window, memory)
                 elif sample.host is not None or track.rule.without_data:
                     looked = True
-                    track.take(_evaluate(track.rule, window, track.on), now)
+                    track.take(evaluate(track.rule, window, track.on), now)
                 if looked and (was_shown or track.shown):
                     self._touched.add(owner)
         changed = self._collect(windows, now)
@@ -188,28 +182,6 @@ class Engine:
                 track.reset()
                 if not track.rule.unavailable:
                     track.outcome = None
-
-    # -- rules
-
-    def _run(self, track: Track, window: Window, memory: GpuMemory) -> bool:
-        """Evaluate a GPU's rule whose turn it is; False when it may not be looked at now."""
-        rule = track.rule
-        if memory.frozen and not rule.without_data:
-            return False
-        status, trainer = memory.tracker.status, memory.tracker.trainer
-        if status.state not in rule.states:
-            if status.state is JobState.EPISODE:  # a pause in a job changes nothing
-                return False
-            track.close_gate(*_gate(status))
-        elif rule.scope != "job" or window.job is not None:
-            track.take(_evaluate(rule, window, track.on), window.now_s)
-        elif trainer is None:
-            track.close_gate("no job on the GPU")
-        elif trainer.process is None:
-            track.take(Abstain("the job's process cannot be seen from here"), window.now_s)
-        else:
-            track.close_gate("the job was just found")
-        return True
 
     # -- findings
 
@@ -294,51 +266,3 @@ class Engine:
                 )
             )
         return TickFacts(sample.monotonic_s, sample.driver, tuple(gpus), self._findings)
-
-
-def _due(track: Track, window: Window) -> bool:
-    """Whether it is this rule's tick; half an interval early counts, ticks are jittered.
-
-    All look at the first tick, then each at its own phase.
-    """
-    every_s = track.rule.every_s
-    now = window.now_s
-    if track.due_s == float("-inf"):
-        track.due_s = now + every_s * ((_SPREAD * track.rule.number) % 1.0)
-        return True
-    if now + 0.5 * window.sample.interval_s < track.due_s:
-        return False
-    following = track.due_s + every_s
-    track.due_s = following if following > now else now + every_s
-    return True
-
-
-def _gate(status: JobStatus) -> tuple[str, float | None]:
-    if status.state is JobState.NO_JOB:
-        return "no job on the GPU", None
-    if status.state is JobState.STARTING:
-        return "the job is starting", None
-    if status.state is JobState.WARMUP:
-        left = status.remaining_s
-        return ("warming up" if left is None else f"warming up, {seconds(left)}"), left
-    if status.state is JobState.PAUSED:
-        return "the job pauses", None
-    return f"{status.state.value}: not judged", None
-
-
-def _evaluate(rule: Rule, window: Window, active: bool) -> Outcome:
-    missing = _missing(rule, window)
-    if missing is not None:
-        return missing
-    try:
-        return rule.evaluate(window, active)
-    except Exception as problem:  # one broken rule must not end the diagnosis; it is listed
-        return Abstain(f"rule failed: {type(problem).__name__}: {problem}")
-
-
-def _missing(rule: Rule, window: Window) -> Abstain | None:
-    for need in rule.needs:
-        entity, key = (window.entity, need) if ":" not in need else ("host:", need.partition(":")[2])
-        if window.history.last(entity, key, NEEDS_S) is None:
-            return Abstain(window.why_absent(key))
-    return None

@@ -14,6 +14,7 @@ PLACES = {
     "pcie-width-reduced": (Layer.HARDWARE, "lnk"),
     "batch-headroom": (Layer.CODE, "cod"),
     "disk": (Layer.DATA, "dsk"),
+    "telemetry-degraded": (Layer.HARDWARE, ""),
     "host-rule": (Layer.ENVIRONMENT, "cpu"),
 }
 

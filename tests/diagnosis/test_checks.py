@@ -94,3 +94,11 @@ def test_gates_wait_and_say_for_what():
     assert young.seconds_left == pytest.approx(41, abs=2.1)
     server = checks_after(3, job_rule, scene=Scene(processes=[Process(100, command="vllm serve")]))["dsk"]
     assert "not judged" in server.evidence
+
+
+def test_a_banner_has_no_row():
+    degraded = rule("telemetry-degraded", when(always, fires(severity=Severity.STATE)), kind=Kind.STATE)
+    bench = Bench(engine(degraded))
+    bench.run(Scene(), 3)
+    assert [finding.banner for finding in bench.log[-1].findings] == [True]
+    assert len(bench.log[-1].checks) == 8
