@@ -134,15 +134,17 @@ class JoinedSource:
         self._host: ReadsHost
 
     def open(self) -> None:
-        """Start the driver's thread and look at the host once."""
-        if self._holds is not None:
-            self._open.enter_context(self._holds)
-        self._nvml.start()
-        self._open.callback(self._nvml.close)
-        self._host_info, self._host = open_host(self._tree, self._clock)
-        if has_proc(self._tree):
-            self._processes = ProcessReader(self._tree, self._clock)
-            self._bursts = BurstReader(self._tree, self._clock)
+        """Start the driver's thread and look at the host once; on failure nothing stays open."""
+        with ExitStack() as opening:
+            if self._holds is not None:
+                opening.enter_context(self._holds)
+            self._nvml.start()
+            opening.callback(self._nvml.close)
+            self._host_info, self._host = open_host(self._tree, self._clock)
+            if has_proc(self._tree):
+                self._processes = ProcessReader(self._tree, self._clock)
+                self._bursts = BurstReader(self._tree, self._clock)
+            self._open = opening.pop_all()
 
     def sample(self, deadline_s: float) -> Sample:
         """One tick. The driver is asked first, because its answer may take a while."""

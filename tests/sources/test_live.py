@@ -199,6 +199,19 @@ def test_what_it_opens_it_closes_the_driver_first():
     assert log == ["installed", "close", "removed"]
 
 
+def test_opening_that_fails_leaves_nothing_open(monkeypatch):
+    def refuse(tree, clock):
+        raise OSError("no host")
+
+    bench = Bench()
+    bench.source.close()
+    bench.nvml.log.clear()
+    monkeypatch.setattr("gpuwatch.sources.joined.open_host", refuse)
+    with pytest.raises(OSError, match="no host"):
+        bench.source.open()
+    assert bench.nvml.log == ["start", "close"]
+
+
 def test_without_proc_processes_are_unknown_not_none(monkeypatch):
     monkeypatch.setattr("gpuwatch.sources.joined.open_host", lambda tree, clock: (_Info(), _Host()))
     bench = Bench(files={})
