@@ -8,22 +8,22 @@ from array import array
 from collections.abc import Sequence
 from itertools import accumulate
 
-_SCALE = 1000  # values 0..1 become integers 0..1000: finer than any driver's 1 %
-_MAX_POINTS = 4000  # 4000 * 1000^2 still fits the 32 bits of one coefficient
+_MAX_POINTS, _MAX_VALUE = 4000, 1000  # 4000 * 1000^2 still fits the 32 bits of one coefficient
 
 
-def autocorrelation(values: Sequence[float], max_lag: int) -> list[float]:
-    """Correlation of `values` (each 0..1) with themselves, lags 0..max_lag; all 0 for a constant series.
+def autocorrelation(points: Sequence[int], max_lag: int) -> list[float]:
+    """Correlation of `points` (whole, 0..1000) with themselves at lags 0..max_lag; 0 for a constant.
 
-    Raises ValueError for more than 4000 points.
+    Raises ValueError for more than 4000 points or a value out of range.
     """
-    count = len(values)
+    count = len(points)
     if count > _MAX_POINTS:
         raise ValueError(f"{count} points are more than {_MAX_POINTS}")
     max_lag = min(max_lag, count - 1)
     if max_lag < 0:
         return []
-    points = [round(value * _SCALE) for value in values]
+    if not 0 <= min(points) <= max(points) <= _MAX_VALUE:
+        raise ValueError(f"values must be 0..{_MAX_VALUE}")
     products = _lagged_products(points)
     prefix = [0, *accumulate(points)]
     total = prefix[-1]
@@ -39,7 +39,7 @@ def autocorrelation(values: Sequence[float], max_lag: int) -> list[float]:
     ]
 
 
-def _lagged_products(points: list[int]) -> Sequence[int]:
+def _lagged_products(points: Sequence[int]) -> Sequence[int]:
     """sum(points[i] * points[i + lag]) for every lag, as the upper coefficients of a product."""
     forward = int.from_bytes(array("I", points).tobytes(), "little")
     backward = int.from_bytes(array("I", reversed(points)).tobytes(), "little")

@@ -75,9 +75,10 @@ def shape_of(
     if count < MIN_POINTS or duration < (MIN_BUFFERED_S if buffered else MIN_POLLED_S):
         return known
     ordered = sorted(values)
+    percents = [round(value * 100) for value in ordered]
     mean = sum(ordered) / count
     deviation = sqrt(max(0.0, sum(map(mul, ordered, ordered)) / count - mean * mean))
-    levels = _levels(ordered)
+    levels = _levels(ordered, percents)
     edges = _edges(times, values, levels, HOLE_SPACINGS * spacing)
     low_base = min(levels.low, STALL_LOW)
     reference = max(levels.high, best_high or 0.0)
@@ -127,19 +128,20 @@ def shape_of(
 
 
 def _spacing(times: Sequence[float]) -> float:
-    return median([after - before for before, after in pairwise(times)] or [0.0])
+    steps = sorted([after - before for before, after in pairwise(times)])
+    return steps[len(steps) // 2] if steps else 0.0
 
 
 def _quantile(ordered: Sequence[float], part: float) -> float:
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
 
 
-def _levels(ordered: Sequence[float]) -> _Levels:
+def _levels(ordered: Sequence[float], percents: Sequence[int]) -> _Levels:
     """Otsu's threshold on whole percents, and the typical low and high level.
 
     The levels are medians of the outer halves of the classes: points on a flank are mixtures.
     """
-    counts = sorted(Counter([round(value * 100) for value in ordered]).items())
+    counts = list(Counter(percents).items())  # in rising order, as counted
     total = len(ordered)
     total_sum = sum(level * number for level, number in counts)
     total_square = sum(level * level * number for level, number in counts)
@@ -251,7 +253,7 @@ def _period(
     """(height of the correlation peak, its lag in points) of the longest stretch without a hole."""
     start, end = _longest_stretch(times, hole_s)
     longest = (end - start) // PERIOD_MAX_PART
-    correlation = autocorrelation(values[start:end], longest + 1)
+    correlation = autocorrelation([round(value * 100) for value in values[start:end]], longest + 1)
     crossing = next((lag for lag, value in enumerate(correlation) if value <= 0), None)
     if crossing is None:
         return None, None

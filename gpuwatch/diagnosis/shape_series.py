@@ -11,24 +11,27 @@ from gpuwatch.history import History
 #: Sub-second points must reach over this part of the window, or the ticks are the better record.
 MIN_COVER = 0.5
 
-Series = tuple[list[float], list[float]]
+Series = tuple[Sequence[float], Sequence[float]]
 
 
 def utilization_series(history: History, uuid: str, seconds: float) -> tuple[Series, bool]:
     """((times, values 0..1), whether they are the driver's own samples) of the last `seconds`."""
-    entity = f"gpu:{uuid}"
     burst = history.burst(uuid, "utilization", seconds)
-    ticks = [
-        (time, value)
-        for time, value in zip(
-            history.times(seconds), history.values(entity, "utilization_ratio", seconds), strict=True
-        )
-        if not isnan(value)
-    ]
-    tick_times, tick_values = [time for time, _ in ticks], [value for _, value in ticks]
-    if len(burst.values) < 2 or burst.times_s[-1] - burst.times_s[0] < MIN_COVER * seconds:
-        return (tick_times, tick_values), False
-    return fill_holes((list(burst.times_s), list(burst.values)), (tick_times, tick_values)), True
+    times, values = burst.times_s, burst.values
+    if len(times) < 2 or times[-1] - times[0] < MIN_COVER * seconds:
+        return _ticks(history, uuid, seconds), False
+    spacing = (times[-1] - times[0]) / (len(times) - 1)
+    steps = [after - before for before, after in pairwise(times)]
+    if max(steps) <= HOLE_SPACINGS * spacing:
+        return (times, values), True
+    return fill_holes((times, values), _ticks(history, uuid, seconds)), True
+
+
+def _ticks(history: History, uuid: str, seconds: float) -> Series:
+    times = history.times(seconds)
+    values = history.values(f"gpu:{uuid}", "utilization_ratio", seconds)
+    known = [(time, value) for time, value in zip(times, values, strict=True) if not isnan(value)]
+    return [time for time, _ in known], [value for _, value in known]
 
 
 def fill_holes(points: Series, ticks: Series) -> Series:
@@ -37,11 +40,11 @@ def fill_holes(points: Series, ticks: Series) -> Series:
     A hole without a reading stays a hole.
     """
     times, values = points
-    steps = sorted(after - before for before, after in pairwise(times))
+    steps = sorted([after - before for before, after in pairwise(times)])
     spacing = steps[len(steps) // 2]
-    if steps[-1] <= HOLE_SPACINGS * spacing or spacing <= 0:
+    if spacing <= 0:
         return points
-    filled_times, filled_values = times[:1], values[:1]
+    filled_times, filled_values = [times[0]], [values[0]]
     for time, value in zip(times[1:], values[1:], strict=True):
         if time - filled_times[-1] > HOLE_SPACINGS * spacing:
             _fill(filled_times, filled_values, time, spacing, ticks)
@@ -50,9 +53,7 @@ def fill_holes(points: Series, ticks: Series) -> Series:
     return filled_times, filled_values
 
 
-def _fill(
-    times: list[float], values: list[float], until: float, spacing: float, ticks: Sequence[list[float]]
-) -> None:
+def _fill(times: list[float], values: list[float], until: float, spacing: float, ticks: Series) -> None:
     """Extend up to `until`, as far as ticks were read in between."""
     tick_times, tick_values = ticks
     index = bisect_right(tick_times, times[-1])

@@ -28,8 +28,9 @@ STALE_S = 5.0
 #: A tick longer than this many intervals was not watched all the time.
 LONGEST_TICK = 3.0
 SHAPE_S = 60.0
-#: Shapes and job views cost most of a tick, hence this seldom; the job's view even less once it is known.
-SHAPE_EVERY_S, JOB_EVERY_S, JOB_SETTLED_S = 5.0, 10.0, 60.0
+#: Shapes and job views cost most, hence so seldom; and less often once a steady job moves alike.
+MEASURE_EVERY_S, SETTLED_EVERY_S = 5.0, 10.0
+SETTLED_S, SETTLED_SHAPES = 90.0, 3
 
 
 @dataclass(slots=True)
@@ -48,8 +49,8 @@ class GpuMemory:
     group: tuple[object, ...] | None = None  # equal for the GPUs of one job
     frozen: str = ""  # why nothing may start or end: lost, stale
     new_job: bool = False
-    _shape_due_s: float = float("-inf")
-    _job_due_s: float = float("-inf")
+    _measure_due_s: float = float("-inf")
+    _alike: int = 0  # shapes of one class in a row
     _read_s: float = float("-inf")
     _tick_s: float | None = None
 
@@ -88,8 +89,8 @@ class GpuMemory:
                 self.references.new_job()
                 self.ledger.restart()
                 self.job, self.shape = None, Shape(ShapeKind.UNKNOWN)
-                self._shape_due_s = now + self.offset_s
-                self._job_due_s = float("-inf")
+                self._measure_due_s = now + self.offset_s
+                self._alike = 0
         self.learned = self.references.references(info)
         seen_s = min(step, LONGEST_TICK * sample.interval_s)
         self.ledger.book_unknown(now - seen_s, step - seen_s)
@@ -108,24 +109,22 @@ class GpuMemory:
     def refresh(self, history: History, sample: Sample, machine: Machine) -> None:
         """Measure shape and job again when it is their turn."""
         now = sample.monotonic_s
-        if self.frozen or now + 0.5 * sample.interval_s < self._shape_due_s:
+        if self.frozen or now + 0.5 * sample.interval_s < self._measure_due_s:
             return
-        due = self._shape_due_s + SHAPE_EVERY_S
-        self._shape_due_s = due if due > now else now + SHAPE_EVERY_S
         before = self.shape.kind
         self.shape = self._measure(history, now)
+        self._alike = self._alike + 1 if self.shape.kind is before else 1
+        settled = self._alike >= SETTLED_SHAPES and self.tracker.steady_s >= SETTLED_S
+        every_s = SETTLED_EVERY_S if settled else MEASURE_EVERY_S
+        due = self._measure_due_s + every_s
+        self._measure_due_s = due if due > now else now + every_s
         self.references.note_shape(now, self.shape)
         trainer = self.tracker.trainer
-        if trainer is None or trainer.process is None:
-            self.job = None
-        elif (
-            self.job is None
-            or self.shape.kind is not before
-            or self.tracker.steady_s < JOB_SETTLED_S
-            or now + 0.5 * sample.interval_s >= self._job_due_s
-        ):
-            self._job_due_s = now + JOB_EVERY_S
-            self.job = job_view(history, sample, machine, self.entity, trainer.process, self.shape)
+        self.job = (
+            None
+            if trainer is None or trainer.process is None
+            else job_view(history, sample, machine, self.entity, trainer.process, self.shape)
+        )
 
     def _measure(self, history: History, now: float) -> Shape:
         since = self.tracker.steady_since_s

@@ -32,15 +32,17 @@ def plain_autocorrelation(values, max_lag):
 
 def test_autocorrelation_equals_the_plain_double_loop():
     rng = random.Random(3)
-    values = [rng.randint(0, 100) / 100 for _ in range(240)]
+    values = [rng.randint(0, 1000) for _ in range(240)]
     assert autocorrelation(values, 80) == pytest.approx(plain_autocorrelation(values, 80), abs=1e-9)
 
 
 def test_autocorrelation_of_a_constant_is_zero_and_of_nothing_empty():
-    assert autocorrelation([0.5] * 50, 10) == [0.0] * 11
+    assert autocorrelation([50] * 50, 10) == [0.0] * 11
     assert autocorrelation([], 10) == []
     with pytest.raises(ValueError, match="4001"):
-        autocorrelation([0.0] * 4001, 3)
+        autocorrelation([0] * 4001, 3)
+    with pytest.raises(ValueError, match="0..1000"):
+        autocorrelation([0, 1001], 1)
 
 
 @pytest.mark.parametrize("hz", [5.0, 6.0])
