@@ -103,7 +103,7 @@ MAY_KNOW: dict[str, tuple[str, ...]] = {
     "gpuwatch.clean": (),
     "gpuwatch.metrics": ("model",),
     "gpuwatch.history": ("model", "metrics"),
-    "gpuwatch.diagnosis": ("model", "metrics", "history"),
+    "gpuwatch.diagnosis": ("model", "metrics", "history", "clean"),
     "gpuwatch.sources": ("model", "metrics", "clean"),
     "gpuwatch.sampler": ("model", "sources"),
     "gpuwatch.state": ("model", "history"),
