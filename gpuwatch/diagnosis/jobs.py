@@ -5,7 +5,7 @@ starting, compiling, pausing or serving process looks like a starved one.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gpuwatch.model import (
@@ -50,14 +50,21 @@ class Trainer:
 
 
 def find_trainer(
-    reading: GpuReading, by_pid: Mapping[int, ProcessReading], held_pid: int | None = None
+    reading: GpuReading,
+    by_pid: Mapping[int, ProcessReading],
+    held_pid: int | None = None,
+    chosen: Collection[int] | None = None,
 ) -> Trainer | None:
     """The compute process with most memory; never graphics and never the MPS server.
 
     `held_pid` stays unless another holds more than twice as much: two jobs of similar size must not
-    take turns.
+    take turns. `chosen` restricts it to these pids.
     """
-    candidates = [entry for entry in reading.processes or () if _computes(entry, by_pid)]
+    candidates = [
+        entry
+        for entry in reading.processes or ()
+        if (chosen is None or entry.pid in chosen) and _computes(entry, by_pid)
+    ]
     if not candidates:
         return None
     best = max(candidates, key=lambda entry: (entry.memory_bytes or 0, -entry.pid))
@@ -151,7 +158,7 @@ class JobTracker:
             self.attached_s = now
             self.status = JobStatus(self.gpu, JobState.NO_JOB, now)
         held = self.trainer
-        self.trainer = self._present_trainer(reading, utilization, by_pid, now)
+        self.trainer = self._present_trainer(sample, reading, utilization, by_pid)
         changed = not _same_job(held, self.trainer)
         learned = not changed and held is not None and held.process is None and self.trainer != held
         if changed:
@@ -164,15 +171,15 @@ class JobTracker:
 
     def _present_trainer(
         self,
+        sample: Sample,
         reading: GpuReading,
         utilization: float | None,
         by_pid: Mapping[int, ProcessReading],
-        now: float,
     ) -> Trainer | None:
-        held = self.trainer
+        held, now, chosen = self.trainer, sample.monotonic_s, sample.judged_pids
         if reading.processes is None:
-            return held or _presumed(utilization)
-        found = find_trainer(reading, by_pid, None if held is None else held.pid)
+            return held or (_presumed(utilization) if chosen is None else None)
+        found = find_trainer(reading, by_pid, None if held is None else held.pid, chosen)
         lately = held is not None and now - self._seen_s <= GONE_S
         if found is None:
             return held if lately else None

@@ -62,10 +62,10 @@ class LedgerBook:
     _entries: deque[_Entry] = field(default_factory=deque)
     _totals_ns: list[int] = field(default_factory=lambda: [0] * len(KEYS))
     _paused_from_s: float | None = None
-    _state: JobState = JobState.NO_JOB
+    _idle_state: JobState = JobState.NO_JOB  # in which idle time was booked last
 
     def restart(self) -> None:
-        """A new job: its ledger starts empty."""
+        """A new job, or one that may now be judged: its ledger starts empty."""
         self._entries.clear()
         self._totals_ns = [0] * len(KEYS)
         self._paused_from_s = None
@@ -94,7 +94,6 @@ class LedgerBook:
 
         `utilization` is their mean, `low_since_s` the start of the present low stretch.
         """
-        self._state = state
         step_ns = round(step_s * 1e9)
         if step_ns <= 0:
             return
@@ -111,7 +110,10 @@ class LedgerBook:
             slowed_ns = round(slow * (working_ns - foreign_ns))
             amounts[_PEERS], amounts[_FOREIGN], amounts[_SLOWED] = peers_ns, foreign_ns, slowed_ns
             amounts[_BUSY] = working_ns - foreign_ns - slowed_ns
-            amounts[_rest_key(state)] += rest_ns
+            rest_key = _rest_key(state)
+            amounts[rest_key] += rest_ns
+            if rest_key == _IDLE:
+                self._idle_state = state
         self._add(_Entry(now, amounts))
         if state in (JobState.EPISODE, JobState.PAUSED) and low_since_s is not None:
             self._rebook_pause(low_since_s)
@@ -182,7 +184,7 @@ class LedgerBook:
 
     def _label(self, index: int) -> str:
         if index == _IDLE:
-            return _IDLE_LABELS.get(self._state, "no job")
+            return _IDLE_LABELS.get(self._idle_state, "no job")
         return _LABELS.get(index, KEYS[index].value)
 
 

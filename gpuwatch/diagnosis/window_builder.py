@@ -33,6 +33,9 @@ MEASURE_EVERY_S, SETTLED_EVERY_S = 5.0, 10.0
 SETTLED_S, SETTLED_SHAPES = 90.0, 3
 
 
+_JUDGED = (JobState.STEADY, JobState.EPISODE)
+
+
 @dataclass(slots=True)
 class GpuMemory:
     """Everything remembered of one GPU."""
@@ -76,7 +79,10 @@ class GpuMemory:
             recent_s = 0.9 * sample.interval_s
             utilization = history.last(self.entity, "utilization_ratio", recent_s)
             power_w = history.last(self.entity, "power_w", recent_s)
+            before = self.tracker.status.state
             self.new_job = self.tracker.update(sample, reading, utilization, by_pid)
+            if self.tracker.status.state is JobState.STEADY and before not in _JUDGED:
+                self.ledger.restart()
             has_context = self.tracker.status.state is not JobState.NO_JOB
             self.references.update(now, step, reading, utilization, power_w, has_context)
             trainer = self.tracker.trainer

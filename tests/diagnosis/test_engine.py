@@ -179,6 +179,17 @@ def test_n30_a_new_job_starts_with_no_findings():
     assert bench.log[-1].ledgers["GPU-0"].window_s <= 10
 
 
+def test_the_ledger_of_a_judged_job_has_nothing_of_its_start():
+    scene = Scene([Gpu(util=lambda t: 0.0 if t < 40 else 0.97)], [Process(100, age_s=5)])
+    bench = Bench(engine(STARVED))
+    bench.run(scene, 115)
+    steady = [d for d in bench.log if d.jobs["GPU-0"].state is JobState.STEADY]
+    parts = {part.key for d in steady for part in d.ledgers["GPU-0"].parts}
+    assert LedgerKey.IDLE not in parts
+    (idle,) = [p for p in bench.log[30].ledgers["GPU-0"].parts if p.key is LedgerKey.IDLE]
+    assert idle.label == "starting"
+
+
 def test_a_rule_that_needs_a_missing_signal_abstains_with_the_signals_own_reason():
     scene = Scene([Gpu(fields={"absent": {"tensor_ratio": "this card has no GPM counters"}})])
     bench = Bench(engine(rule("disk", when(always), needs=("tensor_ratio",))))

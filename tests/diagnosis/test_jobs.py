@@ -109,6 +109,12 @@ def test_ranks_of_one_launcher_are_one_job_and_notebooks_are_not():
     assert job_group(kernels[0]) != job_group(kernels[1])
 
 
+def test_only_the_trainings_that_were_chosen():
+    entries = reading(GpuProcess(1, "C", 3 * GIB), GpuProcess(2, "C", 9 * GIB))
+    assert find_trainer(entries, {}, chosen={1}).pid == 1
+    assert find_trainer(entries, {}, chosen=()) is None
+
+
 # -- when
 
 
