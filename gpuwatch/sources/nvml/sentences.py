@@ -118,6 +118,16 @@ def binding_status(reason: str, since_s: float) -> DriverStatus:
     )
 
 
+def own_fault(error: Exception, since_s: float) -> DriverStatus:
+    """A mistake in this program, not in the driver."""
+    return DriverStatus(
+        DriverState.ERROR,
+        f"Reading the GPUs failed inside gpuwatch ({type(error).__name__}: {str(error)[:80]}).",
+        "Please report it; the next tick is tried all the same.",
+        since_s,
+    )
+
+
 def no_gpus_status(since_s: float) -> DriverStatus:
     return DriverStatus(
         DriverState.NO_GPUS,

@@ -8,6 +8,12 @@ from gpuwatch.sources.tree import Tree
 
 _GPUS = "/proc/driver/nvidia/gpus"
 _SUPPLIES = "/sys/class/power_supply"
+#: On battery: let go after so long without a process; look again at a released GPU after so long
+#: (it suspends 6-10 s after the last handle is closed).
+IDLE_RELEASE_S = 30.0
+PEEK_AFTER_S = 15.0
+#: Letting go had no effect: do not try again for a while.
+RELEASE_AGAIN_S = 600.0
 
 
 class SleepGate:
@@ -60,3 +66,42 @@ class SleepGate:
             return self._tree.read(path).decode("utf-8", "replace").strip()
         except OSError:
             return ""
+
+
+class Rest:
+    """When to keep away from the driver so that a laptop GPU can sleep."""
+
+    def __init__(self, gate: SleepGate, now_s: float) -> None:
+        self._gate = gate
+        self._used_s = now_s  # last moment with a process on a GPU, or after a decision
+        self._released_s: float | None = None
+        self._no_release_before_s = now_s
+
+    def connected(self, now_s: float) -> None:
+        self._used_s = now_s
+        self._released_s = None
+
+    def keep_away(self, bus_ids: list[str], now_s: float) -> bool:
+        """Whether to stay disconnected: everything sleeps, or was let go just now."""
+        if bus_ids and all(self._gate.asleep(bus_id) for bus_id in bus_ids):
+            self._released_s = None  # whoever wakes it next has a reason
+            return True
+        if self._released_s is None:
+            return False
+        if now_s - self._released_s < PEEK_AFTER_S:
+            return True
+        # It did not fall asleep: something else keeps it awake, so holding it costs nothing.
+        self._no_release_before_s = now_s + RELEASE_AGAIN_S
+        return False
+
+    def let_go(self, bus_ids: list[str], busy: bool, now_s: float) -> bool:
+        """Whether to disconnect now: on battery, all could sleep, and nothing ran for a while."""
+        if busy:
+            self._used_s = now_s
+        if now_s - self._used_s < IDLE_RELEASE_S or now_s < self._no_release_before_s:
+            return False
+        self._used_s = now_s  # ask the kernel again only after another while
+        if not self._gate.on_battery() or not all(self._gate.may_sleep(bus_id) for bus_id in bus_ids):
+            return False
+        self._released_s = now_s
+        return True

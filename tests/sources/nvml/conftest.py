@@ -1,11 +1,11 @@
 """Fixtures of the NVML tests: a driver made of a table, and a source on it without threads."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from fake_nvml import FakeApi, FakeTree, Time
 
-from gpuwatch.sources.nvml import InlineNvml, NvmlTick, collector
+from gpuwatch.sources.nvml import InlineNvml, NvmlTick, connection
 
 
 class Rig:
@@ -31,7 +31,7 @@ class Rig:
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Rig]]:
+def rig(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Rig]:
     def make(
         gpus: int = 1,
         *,
@@ -40,7 +40,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Rig]]:
         only: frozenset[str | int] | None = None,
     ) -> Rig:
         api = FakeApi(gpus)
-        monkeypatch.setattr(collector, "load_binding", lambda: api)
+        monkeypatch.setattr(connection, "load_binding", lambda: api)
         return Rig(api, FakeTree(files), interval_s, only)
 
-    yield make
+    return make

@@ -142,7 +142,7 @@ class FakeApi:
     """Stands for the module `pynvml`. `answers[gpu][function]`, `system[function]`, `fields[gpu]`."""
 
     NVMLError = pynvml.NVMLError
-    c_nvmlGpmMetricsGet_t = pynvml.c_nvmlGpmMetricsGet_t  # noqa: N815
+    c_nvmlGpmMetricsGet_t = pynvml.c_nvmlGpmMetricsGet_t
     NVML_GPM_METRICS_GET_VERSION = 1
 
     def __init__(self, gpus: int = 1) -> None:

@@ -74,7 +74,7 @@ def test_b002_usual_full_paths_are_tried_when_the_name_is_unknown(monkeypatch):
 
 def test_b002_the_path_that_worked_is_mentioned(rig, monkeypatch):
     machine = rig()
-    monkeypatch.setattr("gpuwatch.sources.nvml.collector.load_library", lambda api, tree: "/odd/place.so")
+    monkeypatch.setattr("gpuwatch.sources.nvml.connection.load_library", lambda api, tree: "/odd/place.so")
     tick = machine.tick()
     assert tick.driver.state is DriverState.OK
     assert "/odd/place.so" in tick.driver.message
@@ -174,7 +174,7 @@ def test_b014_a_broken_binding_is_a_driver_state(rig, monkeypatch):
     def fail():
         raise BindingError("the Python binding pynvml fails to import: SyntaxError: Missing parentheses")
 
-    monkeypatch.setattr("gpuwatch.sources.nvml.collector.load_binding", fail)
+    monkeypatch.setattr("gpuwatch.sources.nvml.connection.load_binding", fail)
     tick = machine.tick(3)
     assert tick.driver.state is DriverState.BINDING
     sentences_are_whole(tick.driver)
