@@ -51,7 +51,7 @@ class ProcessTable:
         for number, plan in enumerate(self.plans):
             if gpu.index not in plan.gpus or not plan.start_s <= t < plan.end_s:
                 continue
-            for pid in self._pids(number, plan, gpu, t):
+            for pid in self.pids(plan, gpu, t):
                 memory = None
                 if plan.memory is not None:
                     memory = max(0, int(self.wave(number, plan, gpu, "memory").at(t)))
@@ -74,7 +74,8 @@ class ProcessTable:
     def number(self, plan: ProcessPlan) -> int:
         return next(number for number, known in enumerate(self.plans) if known is plan)
 
-    def _pids(self, number: int, plan: ProcessPlan, gpu: SimulatedGpu, t: float) -> list[int]:
+    def pids(self, plan: ProcessPlan, gpu: SimulatedGpu, t: float) -> list[int]:
+        """Whom a section means on one GPU at a moment."""
         pid = plan.pid
         if isinstance(pid, int):
             return [pid]
@@ -87,7 +88,7 @@ class ProcessTable:
             return [int(text)] if text.isdecimal() and int(text) else []
         if isinstance(pid, str):
             return _pids_from_file(pid.removeprefix("file:"))
-        found = int(self.wave(number, plan, gpu, "pid").at(t))
+        found = int(self.wave(self.number(plan), plan, gpu, "pid").at(t))
         return [found] if found >= 1 else []
 
 

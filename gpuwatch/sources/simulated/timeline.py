@@ -54,6 +54,10 @@ class Timeline:
     def now(self) -> float:
         return (self._wall_s() - self.start_s) * self.timescale
 
+    def real(self) -> float:
+        """Real seconds since the start."""
+        return self._wall_s() - self.start_s
+
     def wall(self, t: float) -> float:
         """Unix seconds of a scenario time."""
         return self.start_s + t / self.timescale
