@@ -47,12 +47,13 @@ class SampleRing:
                 judge(code, caller)
                 self.supported = code not in errors.PERMANENT
             return
-        last, oldest = self._last_us, (wall_s - _OLDEST_S) * 1e6
+        last, oldest, newest = self._last_us, (wall_s - _OLDEST_S) * 1e6, (wall_s + _CLOCK_STEP_S) * 1e6
         low, high = self._bounds
         # The order is not promised, and some drivers hand out entries that were asked for no more.
         for sample in sorted(samples, key=_stamp):
             stamp = sample.timeStamp
-            if stamp <= last:
+            # Stamps of the future are left from before the clock was set back.
+            if stamp <= last or stamp > newest:
                 continue
             last = stamp
             if stepped or stamp < oldest:

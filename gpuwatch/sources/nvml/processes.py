@@ -75,7 +75,8 @@ class ProcessLists:
             except Exception as error:
                 code = errors.code_of(error)
                 judge(code, caller)
-                self.reason = errors.text(code)
+                if code != errors.FUNCTION_NOT_FOUND or functions == _LISTS[kind]:
+                    self.reason = errors.text(code)
                 if code not in errors.PERMANENT:
                     return [] if code in errors.QUIET else None
                 functions = self._functions[kind] = functions[1:]
