@@ -100,10 +100,10 @@ class HostLines:
             raise ScenarioError(f'expected name = value, got "{text}"')
         if self._process is not None:
             return _store(self._process, PROCESS, key, value, place)
-        if owner is not None:
-            return _store(owner.host, JOB, key, value, place)
         if key in MACHINE:
             return _store(self._plan.machine, MACHINE, key, value, place)
+        if owner is not None:
+            return _store(owner.host, JOB, key, value, place)
         after = place
         for index in sorted(gpus) or [0]:
             after = _store(self._plan.jobs.setdefault(index, {}), JOB, key, value, place)
