@@ -19,6 +19,7 @@ from gpuwatch.model import Burst, ProcessReading, ThreadBurst
 #: Below this deviation of b there are no gaps to compare with (diagnosis §3.4).
 MIN_DEVIATION = 0.12
 MIN_POINTS = 12
+EVEN = "the GPU's gaps are too even or too short to compare with"
 #: Bursts at 5-6 points a second; a point every tick needs longer for as many gaps.
 BURST_S, TICKS_S = 15.0, 60.0
 
@@ -42,7 +43,7 @@ def regress(points: Points) -> GapCpu | str:
     cores = [value - mean_cores for value in points.cores]
     spread = sum(map(mul, busy, busy))
     if sqrt(spread / count) < MIN_DEVIATION:
-        return "the GPU's gaps are too even or too short to compare with"
+        return EVEN
     product = sum(map(mul, busy, cores))
     slope = product / spread
     gap = mean_cores - slope * mean_busy

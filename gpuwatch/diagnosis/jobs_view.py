@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from gpuwatch.diagnosis.gapcpu import BURST_S, main_thread_gap, workers_gap
+from gpuwatch.diagnosis.gapcpu import BURST_S, EVEN, MIN_DEVIATION, main_thread_gap, workers_gap
 from gpuwatch.diagnosis.window import GapCpu, JobView
 from gpuwatch.history import History
 from gpuwatch.model import Machine, ProcessReading, ProcessRole, Sample, Shape
 
 MEAN_S, WORKER_S = 30.0, 15.0
+#: A minute this even (of its busy level) has no quarter of a minute that moves enough for a regression.
+EVEN_DEVIATION = 0.5 * MIN_DEVIATION
 #: Threads that prepare data inside one process, by the names their libraries give them (15 characters).
 LOADER_THREADS = ("pt_thread_data_", "tf_data", "[DALI]", "grain")
 #: Beyond its main thread a trainer keeps about one core busy (backward pass, copies); more than this
@@ -71,6 +73,9 @@ def _gaps(
     if shape is None or not shape.high_ratio:
         reason = "the shape of utilization is not known yet"
         absent.update(main_gap=reason, workers_gap=reason)
+        return None, None
+    if (shape.standard_deviation_ratio or 0.0) < EVEN_DEVIATION * shape.high_ratio:
+        absent.update(main_gap=EVEN, workers_gap=EVEN if workers else "no worker processes")
         return None, None
     utilization = history.burst(gpu.partition(":")[2], "utilization", BURST_S + 2.0)
     main = main_thread_gap(history, trainer, gpu, utilization, shape.high_ratio)

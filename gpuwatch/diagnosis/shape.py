@@ -45,6 +45,9 @@ ALIAS_CYCLES = 1.5
 READING_ERROR = 0.01
 
 
+_STEADY = frozenset({ShapeKind.IDLE, ShapeKind.SATURATED})
+
+
 @dataclass(frozen=True, slots=True)
 class _Levels:
     low: float
@@ -57,6 +60,17 @@ class _Levels:
 class _Edges:
     rises: list[int]  # indices of the first high point
     gaps_s: list[float]  # finished gaps
+
+    @property
+    def gap_s(self) -> float | None:
+        """The typical gap."""
+        return median(self.gaps_s) if self.gaps_s else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rhythm:
+    correlation: float = 0.0  # height of the highest peak of the autocorrelation
+    period_s: float | None = None
 
 
 def shape_of(
@@ -75,37 +89,26 @@ def shape_of(
     if count < MIN_POINTS or duration < (MIN_BUFFERED_S if buffered else MIN_POLLED_S):
         return known
     ordered = sorted(values)
-    percents = [round(value * 100) for value in ordered]
     mean = sum(ordered) / count
     deviation = sqrt(max(0.0, sum(map(mul, ordered, ordered)) / count - mean * mean))
-    levels = _levels(ordered, percents)
-    edges = _edges(times, values, levels, HOLE_SPACINGS * spacing)
-    low_base = min(levels.low, STALL_LOW)
-    reference = max(levels.high, best_high or 0.0)
-    stall = _stall(mean, low_base, reference)
-    error = _stall_error(values, edges.rises, low_base, reference, buffered)
-    if error is None:
-        error = 2 * deviation / (levels.high * sqrt(count)) if levels.high > 0 else 0.0
-    error = max(error, READING_ERROR)
-    gap = median(edges.gaps_s) if edges.gaps_s else None
-    correlation, period = None, None
+    levels = _levels(ordered)
+    base, reference = min(levels.low, STALL_LOW), max(levels.high, best_high or 0.0)
+    stall = _stall(mean, base, reference)
     kind = _plain_kind(mean, deviation, ordered, levels)
-    if kind not in (ShapeKind.IDLE, ShapeKind.SATURATED):
+    edges, rhythm = _Edges([], []), _Rhythm()
+    if kind not in _STEADY and levels.high - levels.low >= PULSE_DEPTH:
+        hole_s = HOLE_SPACINGS * spacing
+        edges = _edges(times, values, levels, hole_s)
         busy_share = sum(value >= levels.threshold for value in values) / count
-        could_pulse = _could_pulse(levels, edges, stall, gap, duration, busy_share)
-        if could_pulse:
-            correlation, lag = _period(times, values, HOLE_SPACINGS * spacing)
-            period = lag * spacing if lag is not None else None
-            if period is not None and len(edges.rises) * period > ALIAS_CYCLES * duration:
-                period = None
-        if could_pulse and (
-            levels.separability >= PULSE_SEPARABILITY or (correlation or 0.0) >= PULSE_CORRELATION
-        ):
-            kind = ShapeKind.PULSED
-        elif _episodic(levels, edges, gap, busy_share):
+        if _could_pulse(levels, edges, stall, duration, busy_share):
+            rhythm = _rhythm(times, values, spacing, len(edges.rises) / duration)
+            if levels.separability >= PULSE_SEPARABILITY or rhythm.correlation >= PULSE_CORRELATION:
+                kind = ShapeKind.PULSED
+        if kind is not ShapeKind.PULSED and _episodic(levels, edges, busy_share):
             kind = ShapeKind.EPISODIC
-    regular = None if correlation is None else correlation >= REGULAR_CORRELATION
-    measured = kind not in (ShapeKind.IDLE, ShapeKind.UNKNOWN)
+    error = max(READING_ERROR, _stall_error(values, edges, base, reference, buffered, deviation))
+    pulsed, measured = kind is ShapeKind.PULSED, kind is not ShapeKind.IDLE
+    regular = rhythm.correlation >= REGULAR_CORRELATION
     return Shape(
         kind=kind,
         sample_count=count,
@@ -119,9 +122,9 @@ def shape_of(
         stall_low_ratio=_stall_low(mean, levels.high, error) if measured else None,
         stall_high_ratio=min(1.0, 1 - mean + error) if measured else None,
         cycles=len(edges.rises),
-        period_s=period if buffered and regular and kind is ShapeKind.PULSED else None,
-        regular=regular if kind is ShapeKind.PULSED else None,
-        gap_median_s=gap,
+        period_s=rhythm.period_s if buffered and regular and pulsed else None,
+        regular=regular if pulsed else None,
+        gap_median_s=edges.gap_s,
         gap_p90_s=_quantile(sorted(edges.gaps_s), 0.9) if edges.gaps_s else None,
         standard_deviation_ratio=deviation,
     )
@@ -136,12 +139,12 @@ def _quantile(ordered: Sequence[float], part: float) -> float:
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
 
 
-def _levels(ordered: Sequence[float], percents: Sequence[int]) -> _Levels:
+def _levels(ordered: Sequence[float]) -> _Levels:
     """Otsu's threshold on whole percents, and the typical low and high level.
 
     The levels are medians of the outer halves of the classes: points on a flank are mixtures.
     """
-    counts = list(Counter(percents).items())  # in rising order, as counted
+    counts = list(Counter([round(value * 100) for value in ordered]).items())  # rising, as counted
     total = len(ordered)
     total_sum = sum(level * number for level, number in counts)
     total_square = sum(level * level * number for level, number in counts)
@@ -194,13 +197,15 @@ def _stall_low(mean: float, high: float, error: float) -> float:
 
 
 def _stall_error(
-    values: Sequence[float], rises: Sequence[int], low: float, high: float, buffered: bool
-) -> float | None:
-    """Two standard errors from cycle to cycle; None with readings once a second or under 3 cycles."""
-    if not buffered or len(rises) < 4:
-        return None
+    values: Sequence[float], edges: _Edges, low: float, high: float, buffered: bool, deviation: float
+) -> float:
+    """Two standard errors: from cycle to cycle where three are seen one by one, else of the mean."""
+    if not buffered or len(edges.rises) < 4:
+        return 2 * deviation / (high * sqrt(len(values))) if high > 0 else 0.0
     sums = [0.0, *accumulate(values)]
-    stalls = [_stall((sums[end] - sums[start]) / (end - start), low, high) for start, end in pairwise(rises)]
+    stalls = [
+        _stall((sums[end] - sums[start]) / (end - start), low, high) for start, end in pairwise(edges.rises)
+    ]
     mean = sum(stalls) / len(stalls)
     variance = sum((stall - mean) ** 2 for stall in stalls) / (len(stalls) - 1)
     return 2 * sqrt(variance / len(stalls))
@@ -216,9 +221,8 @@ def _plain_kind(mean: float, deviation: float, ordered: Sequence[float], levels:
     return ShapeKind.VARIABLE
 
 
-def _could_pulse(
-    levels: _Levels, edges: _Edges, stall: float, gap: float | None, duration: float, busy_share: float
-) -> bool:
+def _could_pulse(levels: _Levels, edges: _Edges, stall: float, duration: float, busy_share: float) -> bool:
+    gap = edges.gap_s
     rare_pauses = (
         gap is not None
         and gap >= PAUSE_GAP_S
@@ -235,7 +239,8 @@ def _could_pulse(
     )
 
 
-def _episodic(levels: _Levels, edges: _Edges, gap: float | None, busy_share: float) -> bool:
+def _episodic(levels: _Levels, edges: _Edges, busy_share: float) -> bool:
+    gap = edges.gap_s
     return (
         levels.high - levels.low >= EPISODE_DEPTH
         and levels.low <= EPISODE_LOW
@@ -247,16 +252,23 @@ def _episodic(levels: _Levels, edges: _Edges, gap: float | None, busy_share: flo
     )
 
 
-def _period(
-    times: Sequence[float], values: Sequence[float], hole_s: float
-) -> tuple[float | None, float | None]:
-    """(height of the correlation peak, its lag in points) of the longest stretch without a hole."""
-    start, end = _longest_stretch(times, hole_s)
+def _rhythm(times: Sequence[float], values: Sequence[float], spacing: float, cycles_per_s: float) -> _Rhythm:
+    """Peak and period of the longest stretch without a hole; no period where cycles contradict it."""
+    start, end = _longest_stretch(times, HOLE_SPACINGS * spacing)
     longest = (end - start) // PERIOD_MAX_PART
     correlation = autocorrelation([round(value * 100) for value in values[start:end]], longest + 1)
-    crossing = next((lag for lag, value in enumerate(correlation) if value <= 0), None)
-    if crossing is None:
-        return None, None
+    best = _peak(correlation)
+    if best is None:
+        return _Rhythm()
+    left, top, right = correlation[best - 1 : best + 2]
+    bend = left - 2 * top + right
+    period_s = spacing * (best + (0.5 * (left - right) / bend if bend < 0 else 0.0))
+    return _Rhythm(top, period_s if cycles_per_s * period_s <= ALIAS_CYCLES else None)
+
+
+def _peak(correlation: Sequence[float]) -> int | None:
+    """The first maximum after the first zero crossing, or a later one that beats it clearly."""
+    crossing = next((lag for lag, value in enumerate(correlation) if value <= 0), len(correlation))
     best: int | None = None
     for lag in range(max(crossing, PERIOD_MIN_SPACINGS), len(correlation) - 1):
         height = correlation[lag]
@@ -264,11 +276,7 @@ def _period(
             continue
         if best is None or height > correlation[best] + LATER_PEAK_LEAD:
             best = lag
-    if best is None:
-        return None, None
-    left, top, right = correlation[best - 1 : best + 2]
-    bend = left - 2 * top + right
-    return top, best + (0.5 * (left - right) / bend if bend < 0 else 0.0)
+    return best
 
 
 def _longest_stretch(times: Sequence[float], hole_s: float) -> tuple[int, int]:
