@@ -234,7 +234,7 @@ class Builder:
         self, process: SimulatedProcess, wave: Wave, settings: Reader | None, delay: str, count: int
     ) -> Load:
         waiting = settings.wave(delay, "0.2") if settings and delay else constant_wave(0.2)
-        share = Wave(lambda t: waiting.at(t) / 100, lambda start, end: waiting.mean(start, end) / 100)
+        share = waiting.scaled(0.01)
         small = (wave.constant or 0.0) < 0.2 if wave.constant is not None else False
         lived_s = max(0.0, -process.start_s)
         before_s = wave.mean(-_TYPICAL_S, 0.0) * lived_s

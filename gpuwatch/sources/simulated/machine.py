@@ -12,7 +12,7 @@ from gpuwatch.sources.simulated.processes import ProcessTable
 from gpuwatch.sources.simulated.scenario import Scenario
 from gpuwatch.sources.simulated.settings import Reader
 from gpuwatch.sources.simulated.timeline import Timeline
-from gpuwatch.sources.simulated.waveforms import Compiler, Noise, Wave, constant_wave
+from gpuwatch.sources.simulated.waveforms import Compiler, Noise, Wave
 
 _UPTIME_S = "5*24*3600"
 _TYPICAL_S = 30.0
@@ -44,7 +44,7 @@ class Machine:
         check(scenario.name, builder.processes)
         self.processes = {process.pid: process for process in builder.processes}
         pressure = self.settings.wave("psi.io", "0.2")
-        io_wait = Wave(lambda t: pressure.at(t) / 100 * _IO_WAIT, pressure.mean)
+        io_wait = pressure.scaled(_IO_WAIT / 100)
         self.mask = builder.mask
         self.cpu = CpuLoads(
             self.cores, builder.mask or self.cores, builder.loads, io_wait, timeline.timescale
@@ -66,7 +66,7 @@ class Machine:
         if settings.has("disk.iops"):
             self.disk_reads = settings.wave("disk.iops", "0")
         else:
-            self.disk_reads = _scaled(read, 1 / _REQUEST_BYTES)
+            self.disk_reads = read.scaled(1 / _REQUEST_BYTES)
         reads = self.disk_reads
         busy = settings.wave("disk.busy", "0")
         if not settings.has("disk.busy"):
@@ -82,7 +82,7 @@ class Machine:
         parents = {process.parent for process in job}
         readers = [process for process in job if process.pid not in parents]
         for process in readers:
-            process.from_disk = _scaled(self.disk_read, 1 / len(readers))
+            process.from_disk = self.disk_read.scaled(1 / len(readers))
 
     def living(self) -> dict[int, SimulatedProcess]:
         now = self.timeline.real()
@@ -124,12 +124,6 @@ def _from(at: Callable[[float], float]) -> Wave:
         return (at(start + (end - start) / 4) + at(start + (end - start) * 3 / 4)) / 2
 
     return Wave(at, mean)
-
-
-def _scaled(wave: Wave, factor: float) -> Wave:
-    if wave.constant is not None:
-        return constant_wave(wave.constant * factor)
-    return Wave(lambda t: wave.at(t) * factor, lambda start, end: wave.mean(start, end) * factor, wave.exact)
 
 
 def whole(value: float) -> int:

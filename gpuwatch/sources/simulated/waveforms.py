@@ -34,6 +34,12 @@ class Wave:
     exact: bool = False
     constant: float | None = None
 
+    def scaled(self, factor: float) -> "Wave":
+        if self.constant is not None:
+            return constant_wave(self.constant * factor)
+        at, mean = self.at, self.mean
+        return Wave(lambda t: factor * at(t), lambda start, end: factor * mean(start, end), self.exact)
+
 
 def constant_wave(value: float) -> Wave:
     return Wave(lambda t: value, lambda start, end: value, True, value)
@@ -155,18 +161,13 @@ def _binary(operator: str, left: Wave, right: Wave) -> Wave:
     if operator == "-":
         return Wave(lambda t: a(t) - b(t), lambda start, end: ma(start, end) - mb(start, end), exact)
     if operator == "*" and left.constant is not None:
-        return _scaled(right, left.constant)
+        return right.scaled(left.constant)
     if operator == "*" and right.constant is not None:
-        return _scaled(left, right.constant)
+        return left.scaled(right.constant)
     if operator == "/" and right.constant is not None:
-        return _scaled(left, 1 / right.constant if right.constant else 0.0)
+        return left.scaled(1 / right.constant if right.constant else 0.0)
     apply = _OPERATORS[operator]
     return sampled_wave(lambda t: apply(a(t), b(t)))
-
-
-def _scaled(wave: Wave, factor: float) -> Wave:
-    at, mean = wave.at, wave.mean
-    return Wave(lambda t: factor * at(t), lambda start, end: factor * mean(start, end), wave.exact)
 
 
 _OPERATORS: Mapping[str, Callable[[float, float], float]] = {
