@@ -1,0 +1,202 @@
+"""Where each panel goes: a pure function of the size of the screen and of how much there is to show.
+
+Rows are granted in the order of importance: verdict, its action, the GPUs, the checks, why, the host,
+the processes. What is granted never overlaps and never leaves the screen; the verdict and the line of
+the top finding are never dropped.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+#: Below this there is one box with the verdict's word.
+LEAST_WIDTH, LEAST_HEIGHT = 20, 5
+#: From here on the diagnosis stands left of the figures.
+WIDE, WIDE_HEIGHT = 132, 20
+#: One column of GPU rows needs this many cells to be readable.
+GPU_COLUMN = 18
+MOST_BANNERS = 3
+#: Rows of one GPU with every metric on a row of its own.
+FULL_GPU = 8
+
+
+class Box(NamedTuple):
+    name: str
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """How much there is to show, in counts."""
+
+    gpus: int = 0
+    mig: int = 0  # instances of all GPUs
+    banners: int = 0
+    findings: int = 0
+    processes: int = 0
+    has_host: bool = True
+    compact: bool = False  # one row for each GPU is wanted
+    full: bool = False  # every metric of every GPU is wanted
+
+
+#: Order from top to bottom, where there is one column.
+STACK = ("head", "banner", "verdict", "checks", "gpus", "host", "procs", "findings", "foot")
+LEFT = ("verdict", "checks", "findings")
+RIGHT = ("gpus", "host", "procs")
+
+
+def layout(width: int, height: int, content: Content) -> tuple[Box, ...]:
+    """Boxes from top to bottom, left to right. Sizes are cells; nothing is granted on a screen of none."""
+    if width < 1 or height < 1:
+        return ()
+    if width < LEAST_WIDTH or height < LEAST_HEIGHT:
+        return (Box("small", 0, 0, width, height),)
+    if width >= WIDE and height >= WIDE_HEIGHT:
+        return _two_columns(width, height, content)
+    return _one_column(width, height, content)
+
+
+class _Rows:
+    """Rows handed out one panel after another until none is left."""
+
+    def __init__(self, height: int) -> None:
+        self.left = height
+        self.of: dict[str, int] = {}
+
+    def grant(self, name: str, rows: int, least: int = 1) -> None:
+        """Raise the panel to `rows`, or to what is left if that is at least `least` more."""
+        more = rows - self.of.get(name, 0)
+        given = min(more, self.left)
+        if given >= min(least, more) and given > 0:
+            self.of[name] = self.of.get(name, 0) + given
+            self.left -= given
+
+
+def _one_column(width: int, height: int, content: Content) -> tuple[Box, ...]:
+    rows = _Rows(height)
+    gpus, banners = content.gpus, min(content.banners, MOST_BANNERS)
+    rows.grant("verdict", 1)
+    rows.grant("findings", 1)
+    rows.grant("gpus", 1)
+    rows.grant("banner", min(1, banners))
+    rows.grant("head", 1)
+    rows.grant("checks", 1)
+    rows.grant("foot", 1)
+    rows.grant("verdict", 3)
+    rows.grant("gpus", _modest(gpus, width))
+    rows.grant("banner", banners)
+    if content.findings > 1 and gpus != 1:
+        rows.grant("findings", 2)
+    if width >= 78:
+        rows.grant("checks", 2)
+    rows.grant("verdict", 6, least=3)
+    if content.has_host:
+        rows.grant("host", 2)
+    if not content.compact:
+        rows.grant("gpus", _rows_for(gpus, width, 2), least=gpus)
+    rows.grant("findings", min(content.findings, 3))
+    _grant_gaps(rows, ("checks", "gpus", "host"))
+    if content.processes:
+        rows.grant("procs", min(content.processes, 4) + 2, least=3)
+    if not content.compact:
+        rows.grant("gpus", _rows_for(gpus, width, 5), least=gpus)
+    rows.grant("checks", 8 if width >= 58 else 4, least=2)
+    rows.grant("verdict", 9)
+    if content.has_host:
+        rows.grant("host", 5)
+    rows.grant("procs", content.processes + 3 if content.processes else 0)
+    rows.grant("findings", 2 * content.findings + 6)
+    if not content.compact:
+        rows.grant("gpus", max(1, gpus) * FULL_GPU + content.mig)
+    _grant_gaps(rows, ("findings", "procs"))
+    if not content.compact and gpus:
+        rows.grant("gpus", height)
+    return tuple(_stack(STACK, rows, 0, 0, width))
+
+
+def _modest(gpus: int, width: int) -> int:
+    """The fewest rows that are still a good picture: five series for one GPU, a row for each of more."""
+    if gpus <= 1:
+        return 5
+    if gpus > 2 and width < 72 and width // 2 >= GPU_COLUMN:
+        return -(-gpus // 2)
+    return _rows_for(gpus, width, 1)
+
+
+def _rows_for(gpus: int, width: int, each: int) -> int:
+    """Rows for `gpus` with `each` rows; more than eight stand in two columns where there is room."""
+    columns = 2 if gpus > 8 and width >= 72 else 1
+    return -(-gpus // columns) * each
+
+
+def _grant_gaps(rows: _Rows, above: Iterable[str]) -> None:
+    """An empty row above each of these panels that is shown."""
+    for name in above:
+        if rows.of.get(name):
+            rows.grant("gap " + name, 1)
+
+
+def _two_columns(width: int, height: int, content: Content) -> tuple[Box, ...]:
+    left_width = min(72, max(58, width * 3 // 8))
+    right_x = left_width + 2
+    outer = _Rows(height)
+    outer.grant("head", 1)
+    outer.grant("foot", 1)
+    outer.grant("banner", min(content.banners, MOST_BANNERS))
+    if height >= 30:
+        outer.grant("gap verdict", 1)
+    top = height - outer.left - outer.of["foot"]
+    boxes = list(_stack(("head", "banner"), outer, 0, 0, width))
+    boxes += _stack(LEFT, _left_rows(outer.left, content), 0, top, left_width)
+    boxes += _stack(RIGHT, _right_rows(outer.left, content), right_x, top, width - right_x)
+    boxes.append(Box("foot", 0, height - 1, width, 1))
+    return tuple(boxes)
+
+
+def _left_rows(height: int, content: Content) -> _Rows:
+    rows = _Rows(height)
+    rows.grant("verdict", 3)
+    rows.grant("findings", 2)
+    rows.grant("checks", 8)
+    rows.grant("verdict", 7)
+    rows.grant("findings", min(content.findings, 4) + 1)
+    _grant_gaps(rows, ("checks", "findings"))
+    rows.grant("verdict", 12 if height >= 36 else 7)
+    rows.grant("findings", height)
+    return rows
+
+
+def _right_rows(height: int, content: Content) -> _Rows:
+    rows = _Rows(height)
+    gpus = max(1, content.gpus)
+    columns = 2 if content.gpus > 8 else 1
+    each = -(-gpus // columns)
+    rows.grant("gpus", each)
+    if content.has_host:
+        rows.grant("host", 2)
+    if content.processes:
+        rows.grant("procs", min(content.processes, 2) + 2)
+    if not content.compact:
+        rows.grant("gpus", each * (5 if gpus > 1 else FULL_GPU), least=each)
+    if content.has_host:
+        rows.grant("host", 4)
+    rows.grant("procs", min(content.processes, 8) + 2 if content.processes else 0)
+    _grant_gaps(rows, ("host", "procs"))
+    if not content.compact:
+        rows.grant("gpus", each * FULL_GPU + content.mig, least=each)
+    rows.grant("procs", content.processes + 3 if content.processes else 0)
+    rows.grant("gpus", height)
+    return rows
+
+
+def _stack(names: Iterable[str], rows: _Rows, x: int, y: int, width: int) -> Iterable[Box]:
+    """The granted panels on top of one another, with the gaps granted above them."""
+    for name in names:
+        height = rows.of.get(name, 0)
+        if height:
+            y += rows.of.get("gap " + name, 0)
+            yield Box(name, x, y, width, height)
+            y += height
