@@ -3,8 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-#: A polling call that takes longer is stuck: its thread is abandoned, the GPU is skipped.
-STUCK_AFTER_S = 2.0
+#: A polling call that takes longer is stuck: its thread is abandoned, the GPU is skipped. A little
+#: under two intervals of 1 s, so that the second tick after it began finds it.
+STUCK_AFTER_S = 1.8
+#: The same for a GPU that was stuck just before: less patience, the others wait meanwhile.
+STUCK_AGAIN_AFTER_S = 0.5
 #: Opening a GPU wakes it: 1-3 s without persistence mode are normal (driver persistence docs).
 STUCK_AFTER_OPENING_S = 15.0
 
@@ -45,6 +48,9 @@ class Caller:
             self.name = None
             if self.retired:
                 raise Retired
+
+    def now_s(self) -> float:
+        return self._now()
 
     def stuck_s(self, now_s: float) -> float:
         """Seconds the present call has not returned; 0 when there is none."""

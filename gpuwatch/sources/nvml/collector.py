@@ -286,7 +286,7 @@ class Collector:
     def returned(self, caller: Caller) -> None:
         """The stuck call is over: its GPU takes part again. Last act of an abandoned thread."""
         if isinstance(caller.retired_for, Slot):
-            caller.retired_for.unstick()
+            caller.retired_for.unstick(caller.now_s())
 
     def view(self, caller: Caller, now_s: float) -> NvmlTick:
         driver = self._fault or self._connection.status

@@ -157,6 +157,16 @@ def gpu_hangs(call: str, seconds: float, since_s: float) -> GpuStatus:
     )
 
 
+def gpu_answered_late(seconds: float, since_s: float) -> GpuStatus:
+    return GpuStatus(
+        GpuState.NOT_ANSWERING,
+        f"answered only after {seconds:.0f} s",
+        f"it is asked again soon; {_KERNEL_LOG}",
+        since_s,
+        errors.TIMEOUT,
+    )
+
+
 def gpu_status(code: int, since_s: float) -> GpuStatus:
     """The state of a GPU that could not be opened, or stopped, with an NVML return value."""
     if code == errors.GPU_IS_LOST:

@@ -7,7 +7,7 @@ from typing import Any
 from gpuwatch.model import Burst, Event, GpuInfo, GpuReading, GpuState, GpuStatus
 from gpuwatch.sources.base import Clock
 from gpuwatch.sources.nvml import errors, sentences
-from gpuwatch.sources.nvml.caller import STUCK_AFTER_OPENING_S, STUCK_AFTER_S, Caller
+from gpuwatch.sources.nvml.caller import STUCK_AFTER_OPENING_S, STUCK_AFTER_S, STUCK_AGAIN_AFTER_S, Caller
 from gpuwatch.sources.nvml.device import Device, with_status
 from gpuwatch.sources.nvml.inventory import Inventory
 from gpuwatch.sources.nvml.poller import DriverGoneError, GpuGoneError, Poller
@@ -49,6 +49,7 @@ class Slot:
         self._pause_s = 1.0
         self._not_before_s = now_s
         self._was_lost = False
+        self._stuck_in_a_row = 0  # since the last whole reading
         self._void = False
         self._handed_s = float("-inf")
 
@@ -57,13 +58,14 @@ class Slot:
     def step(self, context: Context, caller: Caller) -> bool:
         """Open or read this GPU if it is due. True when the inventory changed. Raises DriverGoneError."""
         now = context.clock.monotonic_s()
-        caller.gpu, caller.limit_s = self.index, STUCK_AFTER_S
+        caller.gpu, caller.limit_s = self.index, self._patience_s()
         try:
             if self.device is None:
                 return now >= self._retry_s and self._open(context, caller, now)
-            if now >= self._not_before_s:
+            if self.due_in_s(now) <= 0:
                 self.reading = self.device.read(caller)
                 self.status = self.reading.status
+                self._stuck_in_a_row = 0
                 self._pace(now, context.clock.monotonic_s())
             return False
         except GpuGoneError as error:
@@ -71,6 +73,10 @@ class Slot:
             return False
         finally:
             caller.gpu = None
+
+    def due_in_s(self, now_s: float) -> float:
+        """Seconds until this GPU is asked again; 0 when it is due."""
+        return max(0.0, self._not_before_s - now_s)
 
     def _pace(self, began_s: float, ended_s: float) -> None:
         taken = ended_s - began_s
@@ -96,7 +102,7 @@ class Slot:
         self._pause_s = 1.0
         changed = self.info != info
         self.info = info
-        caller.limit_s = STUCK_AFTER_S
+        caller.limit_s = self._patience_s()
         self.reading = self.device.read(caller)
         self.status = self.reading.status
         self._announce(context, now_s)
@@ -169,7 +175,7 @@ class Slot:
         """Empty the sample rings between ticks. Raises DriverGoneError."""
         if self.device is None or self.stuck is not None:
             return
-        caller.gpu, caller.limit_s = self.index, STUCK_AFTER_S
+        caller.gpu, caller.limit_s = self.index, self._patience_s()
         try:
             self.device.drain(caller, context.clock.monotonic_s(), context.clock.wall_s())
         except GpuGoneError as error:
@@ -189,8 +195,20 @@ class Slot:
         self._retry_s = self._not_before_s = float("-inf")
         self._pause_s = 1.0
 
-    def unstick(self) -> None:
-        """The stuck call has returned; called by the thread that was stuck, as its last act."""
+    def _patience_s(self) -> float:
+        return STUCK_AGAIN_AFTER_S if self._stuck_in_a_row else STUCK_AFTER_S
+
+    def unstick(self, now_s: float) -> None:
+        """The stuck call has returned; called by the thread that was stuck, as its last act.
+
+        The first time the GPU takes part again at once, then after growing pauses.
+        """
+        if self.stuck is not None:
+            since = self.stuck[1]
+            self.status = sentences.gpu_answered_late(now_s - since, since)
+            pause = 2.0**self._stuck_in_a_row if self._stuck_in_a_row else 0.0
+            self._not_before_s = now_s + min(pause, _LONGEST_PAUSE_S)
+            self._stuck_in_a_row += 1
         if self._void:
             self.device, self._void = None, False
             self._retry_s = float("-inf")
@@ -207,7 +225,7 @@ class Slot:
     def measure_pcie(self, context: Context, caller: Caller, direction: int) -> None:
         """One call of about 20 ms. Raises DriverGoneError."""
         assert self.device is not None
-        caller.gpu, caller.limit_s = self.index, STUCK_AFTER_S
+        caller.gpu, caller.limit_s = self.index, self._patience_s()
         try:
             self.device.pcie.measure(context.api, self.device.handle, direction, caller)
         except GpuGoneError as error:

@@ -9,6 +9,7 @@ from fake_nvml import FakeApi, FakeTree, Time
 
 from gpuwatch.model import DriverState, GpuState
 from gpuwatch.sources.nvml import NvmlSource, collector, connection
+from gpuwatch.sources.nvml.slot import Slot
 
 GUARD_S = 10.0  # only against hanging tests
 
@@ -85,6 +86,20 @@ def test_b028_one_lost_thread_per_gpu_and_it_comes_back_when_the_call_returns(ri
     assert tick.gpus[0].temperature_c == 55
     assert tick.gpus[0].read_s == rig.time.now_s
     assert len(rig.polling_threads()) == 1
+
+
+def test_a_card_that_hangs_again_and_again_is_asked_after_growing_pauses():
+    time = Time()
+    slot = Slot(0, time.now_s)
+    pauses = []
+    for _ in range(6):
+        slot.stuck = ("nvmlDeviceGetTemperatureV", time.now_s)
+        time.advance(3)
+        slot.unstick(time.now_s)
+        pauses.append(slot.due_in_s(time.now_s))
+        assert slot.status.state is GpuState.NOT_ANSWERING
+        assert "only after 3 s" in slot.status.message
+    assert pauses == [0, 2, 4, 8, 10, 10]
 
 
 def test_a_short_block_is_no_state(rig):
