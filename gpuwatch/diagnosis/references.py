@@ -22,6 +22,7 @@ _HAS_BUSY_LEVEL = frozenset(
 class ReferenceLearner:
     """One card's references. Clock and power stay for the session, the busy level for one job."""
 
+    best_high: float | None = None  # of this job in the last ten minutes
     _seconds_at_mhz: dict[int, float] = field(default_factory=dict)
     _loaded_s: float = 0.0
     _clock_mhz: float | None = None
@@ -72,14 +73,12 @@ class ReferenceLearner:
             self._highs.append((now, shape.high_ratio))
         while self._highs and now - self._highs[0][0] > BEST_HIGH_S:
             self._highs.popleft()
+        self.best_high = max((high for _, high in self._highs), default=None)
 
     def new_job(self) -> None:
         """The busy level belonged to the job that ended."""
         self._highs.clear()
-
-    @property
-    def best_high(self) -> float | None:
-        return max((high for _, high in self._highs), default=None)
+        self.best_high = None
 
     def references(self, info: GpuInfo | None) -> References:
         """What is known now; the clock is recomputed when ten more seconds of load were seen."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from gpuwatch.diagnosis.jobs import JobTracker, job_group
 from gpuwatch.diagnosis.jobs_view import job_view
 from gpuwatch.diagnosis.ledger import Claims, LedgerBook
-from gpuwatch.diagnosis.references import ReferenceLearner
+from gpuwatch.diagnosis.references import IDLE_UTILIZATION, ReferenceLearner
 from gpuwatch.diagnosis.shape import shape_of
 from gpuwatch.diagnosis.shape_series import utilization_series
 from gpuwatch.diagnosis.window import JobView, References, Window
@@ -76,27 +76,12 @@ class GpuMemory:
         self.new_job = False
         utilization = None
         if fresh and not self.frozen:
-            recent_s = 0.9 * sample.interval_s
-            utilization = history.last(self.entity, "utilization_ratio", recent_s)
-            power_w = history.last(self.entity, "power_w", recent_s)
-            before = self.tracker.status.state
-            self.new_job = self.tracker.update(sample, reading, utilization, by_pid)
-            if self.tracker.status.state is JobState.STEADY and before not in _JUDGED:
-                self.ledger.restart()
+            utilization = self._last(history, sample, "utilization_ratio")
+            self._follow_job(sample, reading, utilization, by_pid)
             has_context = self.tracker.status.state is not JobState.NO_JOB
+            idle = utilization is not None and utilization < IDLE_UTILIZATION
+            power_w = self._last(history, sample, "power_w") if idle else None
             self.references.update(now, step, reading, utilization, power_w, has_context)
-            trainer = self.tracker.trainer
-            process = None if trainer is None else trainer.process
-            if process is None:
-                self.group = None
-            elif self.new_job or self.group is None:
-                self.group = job_group(process)
-            if self.new_job:
-                self.references.new_job()
-                self.ledger.restart()
-                self.job, self.shape = None, Shape(ShapeKind.UNKNOWN)
-                self._measure_due_s = now + self.offset_s
-                self._alike = 0
         self.learned = self.references.references(info)
         seen_s = min(step, LONGEST_TICK * sample.interval_s)
         self.ledger.book_unknown(now - seen_s, step - seen_s)
@@ -105,12 +90,39 @@ class GpuMemory:
             seen_s,
             reading if utilization is not None else None,
             utilization,
-            history.last(self.entity, "memory_utilization_ratio", 0.9 * sample.interval_s),
+            self._last(history, sample, "memory_utilization_ratio") if claims.peers else None,
             self.tracker.status.state,
             self.tracker.low_since_s,
             claims,
             self.learned.clock_mhz,
         )
+
+    def _last(self, history: History, sample: Sample, key: str) -> float | None:
+        """The series' point of this tick."""
+        return history.last(self.entity, key, 0.9 * sample.interval_s)
+
+    def _follow_job(
+        self,
+        sample: Sample,
+        reading: GpuReading,
+        utilization: float | None,
+        by_pid: Mapping[int, ProcessReading],
+    ) -> None:
+        """Advance the job's state; start anew what belongs to one job."""
+        before = self.tracker.status.state
+        self.new_job = self.tracker.update(sample, reading, utilization, by_pid)
+        if self.new_job or (self.tracker.status.state is JobState.STEADY and before not in _JUDGED):
+            self.ledger.restart()
+        process = None if self.tracker.trainer is None else self.tracker.trainer.process
+        if process is None:
+            self.group = None
+        elif self.new_job or self.group is None:
+            self.group = job_group(process)
+        if self.new_job:
+            self.references.new_job()
+            self.job, self.shape = None, Shape(ShapeKind.UNKNOWN)
+            self._measure_due_s = sample.monotonic_s + self.offset_s
+            self._alike = 0
 
     def refresh(self, history: History, sample: Sample, machine: Machine) -> None:
         """Measure shape and job again when it is their turn."""
