@@ -1,0 +1,72 @@
+"""R28: the training process prepares the data itself, so CPU and GPU take turns."""
+
+from gpuwatch.diagnosis.interface import Abstain, Clear, Fires, Outcome
+from gpuwatch.diagnosis.rules.common import lower
+from gpuwatch.diagnosis.rules.waiting import (
+    UNSEEN_JOB,
+    Waiting,
+    confidence,
+    job_evidence,
+    prepares_data,
+    runs_in_gaps,
+    waiting,
+    wanted_workers,
+)
+from gpuwatch.diagnosis.window import JobView, Window
+
+#: The other cores rest; else several threads prepare data, or other programs compete.
+OTHERS_BUSY_RATIO = 0.30
+
+
+def loader_in_main_process(window: Window, active: bool) -> Outcome:
+    """No workers, the main thread runs in the gaps, and it reads or decodes."""
+    job = window.job
+    if job is None:
+        return Abstain(UNSEEN_JOB)
+    if job.workers:
+        count = len(job.workers)
+        return Clear(f"{count} worker{'s' if count > 1 else ''}")
+    if job.thread_workers:
+        return Clear("data are prepared by threads of the process")
+    found = waiting(window, active)
+    if not isinstance(found, Waiting):
+        return found
+    runs = runs_in_gaps(job, active)
+    if runs is None:
+        return Abstain(f"CPU of the main thread: {window.why_absent('main_cpu_cores')}")
+    if not runs:
+        return Clear("the main thread rests while the GPU idles")
+    prepares = prepares_data(job, active)
+    if prepares is None:
+        reason = window.why_absent("main_read_bytes_per_s")
+        return Abstain(f"whether the main process reads or decodes data cannot be seen: {reason}")
+    if not prepares:
+        return Clear("the main process neither reads nor decodes data")
+    return _found(window, job, found)
+
+
+def _found(window: Window, job: JobView, found: Waiting) -> Fires:
+    gap = job.main_gap
+    running = gap.gap_cores if gap is not None else job.main_cpu_cores or 0.0
+    sure = confidence(job, found)
+    if _others_busy(job):
+        sure = lower(sure)
+    wanted = wanted_workers(found.share, 0)
+    parameters: dict[str, float | str] = {"wanted": float(wanted), "share": found.share}
+    return Fires(
+        confidence=sure,
+        evidence=job_evidence(window, job),
+        share_ratio=found.share,
+        share_low_ratio=found.low,
+        share_high_ratio=found.high,
+        coverage_ratio=min(1.0, max(0.0, running)),
+        variant="" if found.resolved else "unresolved",
+        parameters=parameters,
+    )
+
+
+def _others_busy(job: JobView) -> bool:
+    if job.free_cores is None or job.usable_cores is None or job.usable_cores <= 1:
+        return False
+    others = job.usable_cores - 1
+    return 1 - job.free_cores / others >= OTHERS_BUSY_RATIO

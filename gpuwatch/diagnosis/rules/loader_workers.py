@@ -1,0 +1,156 @@
+"""R29 and R30: the workers run all the time and the GPU still waits: too few of them, or no cores left."""
+
+from dataclasses import dataclass
+from statistics import median
+
+from gpuwatch.diagnosis.interface import Abstain, Clear, Fires, Outcome
+from gpuwatch.diagnosis.rules.common import lower
+from gpuwatch.diagnosis.rules.waiting import (
+    UNSEEN_JOB,
+    Waiting,
+    confidence,
+    job_evidence,
+    sleeps_in_gaps,
+    waiting,
+    wanted_workers,
+)
+from gpuwatch.diagnosis.window import JobView, Window
+from gpuwatch.model import Confidence, Evidence
+
+#: A worker at this share of a core does nothing but work; most of half a minute.
+FULL_WORKER, FULL_WORKER_EXIT = 0.85, 0.70
+FULL_PART, FULL_S = 0.70, 30.0
+#: Cores another worker could use: two, and a quarter of what the job may use.
+FREE_CORES, FREE_PART = 2.0, 0.25
+#: With more pressure than this the cores are not really free.
+PRESSURE_RATIO = 0.10
+#: Logical cores count twice what they do, so 85 % of them may be all there is.
+ALL_CORES_RATIO, ALL_CORES_EXIT_RATIO = 0.85, 0.70
+#: More system time than this hints at too many threads rather than at decoding.
+SYSTEM_RATIO = 0.20
+#: Workers looked at one by one; their kind of work is the same.
+MOST_WORKERS = 8
+DISK_BOUND = "loader-disk-bound"
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """Workers (or loader threads) that are always at work while the GPU waits."""
+
+    job: JobView
+    waits: Waiting
+    usable: float
+    used: float
+    full_part: float
+    wanted: int
+    threads: bool = False
+
+    @property
+    def takes_all(self) -> bool:
+        return self.used >= ALL_CORES_RATIO * self.usable
+
+    @property
+    def cannot_keep_up(self) -> bool:
+        """Not even a worker on every core would do."""
+        return not self.threads and self.wanted > self.usable
+
+
+def loader_too_few_workers(window: Window, active: bool) -> Outcome:
+    """R29: more workers would help, and cores for them are free."""
+    pool = _pool(window, active)
+    if not isinstance(pool, _Pool):
+        return pool
+    if pool.threads:
+        return Clear("data are prepared by threads of the process")
+    if pool.takes_all or pool.cannot_keep_up:
+        return Clear("no cores are left for more workers")
+    free, pressure = pool.job.free_cores, window.host_mean("cpu_pressure_ratio", FULL_S)
+    if free is None:
+        return Abstain(f"free cores: {window.why_absent('free_cores')}")
+    if not active:
+        if free < max(FREE_CORES, FREE_PART * pool.usable):
+            return Clear("few cores are free")
+        if pressure is not None and pressure >= PRESSURE_RATIO:
+            return Clear("the cores are under pressure")
+    if DISK_BOUND in window.active:
+        return Clear("the workers wait for the disk")
+    return _found(window, pool, "", 1 if pressure is None else 0)
+
+
+def loader_cpu_bound(window: Window, active: bool) -> Outcome:
+    """R30: preparing the data needs more CPU than the job may use."""
+    pool = _pool(window, active)
+    if not isinstance(pool, _Pool):
+        return pool
+    takes_all = pool.used >= (ALL_CORES_EXIT_RATIO if active else ALL_CORES_RATIO) * pool.usable
+    if not takes_all and not pool.cannot_keep_up:
+        return Clear("cores are left")
+    system = window.host_mean("cpu_system_ratio", FULL_S)
+    variant = "threads" if pool.threads else "" if takes_all else "out-of-reach"
+    return _found(window, pool, variant, 1 if system is not None and system >= SYSTEM_RATIO else 0)
+
+
+def _pool(window: Window, active: bool) -> _Pool | Clear | Abstain:
+    job = window.job
+    if job is None:
+        return Abstain(UNSEEN_JOB)
+    threads = not job.workers and bool(job.thread_workers)
+    if not job.workers and not threads:
+        return Clear("no workers")
+    waits = waiting(window, active)
+    if not isinstance(waits, Waiting):
+        return waits
+    if job.usable_cores is None or job.tree_cpu_cores is None:
+        key = "usable_cores" if job.usable_cores is None else "tree_cpu_cores"
+        return Abstain(f"{key.replace('_', ' ')}: {window.why_absent(key)}")
+    if threads:
+        return _Pool(job, waits, job.usable_cores, job.tree_cpu_cores, 1.0, 0, True)
+    full_part = _full_part(window, job)
+    if job.worker_cpu_cores is None or full_part is None:
+        return Abstain(f"CPU of the workers: {window.why_absent('worker_cpu_cores')}")
+    enough = job.worker_cpu_cores >= FULL_WORKER_EXIT if active else full_part >= FULL_PART
+    if not enough:
+        return Clear(f"workers use {job.worker_cpu_cores:.2f} core each")
+    if sleeps_in_gaps(job) is False:
+        return Clear("the main thread works while the GPU idles")
+    wanted = wanted_workers(waits.share, len(job.workers))
+    return _Pool(job, waits, job.usable_cores, job.tree_cpu_cores, full_part, wanted)
+
+
+def _full_part(window: Window, job: JobView) -> float | None:
+    """Share of the last ticks in which the median worker used its core fully."""
+    step = max(1, len(job.workers) // MOST_WORKERS)
+    columns = [
+        window.history.values(f"process:{worker.pid}:{worker.start_ticks}", "cpu_cores", FULL_S)
+        for worker in job.workers[::step]
+    ]
+    full = known = 0
+    for row in zip(*columns, strict=True):
+        present = [value for value in row if value == value]
+        if present:
+            known += 1
+            full += median(present) >= FULL_WORKER
+    return full / known if known else None
+
+
+def _found(window: Window, pool: _Pool, variant: str, doubts: int) -> Fires:
+    job, waits = pool.job, pool.waits
+    sure = Confidence.POSSIBLE if pool.threads else lower(confidence(job, waits), doubts)
+    evidence = job_evidence(window, job)
+    evidence += (Evidence("tree_cpu_cores", "the job uses", pool.used, "cores", ">= 85 %", 30.0),)
+    return Fires(
+        confidence=sure,
+        evidence=evidence,
+        share_ratio=waits.share,
+        share_low_ratio=waits.low,
+        share_high_ratio=waits.high,
+        coverage_ratio=pool.full_part,
+        variant=variant,
+        parameters={
+            "wanted": float(pool.wanted),
+            "workers": float(len(job.workers)),
+            "usable_cores": pool.usable,
+            "used_cores": pool.used,
+            "share": waits.share,
+        },
+    )

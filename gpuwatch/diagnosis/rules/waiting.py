@@ -1,0 +1,147 @@
+"""What the rules about waiting share: how much the GPU waits, and what its main process does meanwhile."""
+
+from dataclasses import dataclass
+from math import ceil
+
+from gpuwatch.diagnosis.interface import Abstain, Clear
+from gpuwatch.diagnosis.rules.common import lower, missing, shape_evidence
+from gpuwatch.diagnosis.window import JobView, Window
+from gpuwatch.model import Confidence, Evidence, ShapeKind
+
+UNSEEN_JOB = "the job's process cannot be seen from here"
+#: A shape needs half a minute; until a minute is full the result is preliminary.
+LEAST_S = 30.0
+WAITS_RATIO, WAITS_EXIT_RATIO = 0.08, 0.05
+#: A steady low utilization at low power waits too, faster than the samples can show.
+FLAT_UTILIZATION, FLAT_POWER_RATIO = 0.60, 0.50
+POWER_S = 10.0
+IDLE_POWER_PART = 0.15  # of the limit, until the card's idle power is learned
+#: Above this power share gaps are doubtful: the card hardly rests.
+DOUBTED_POWER_RATIO = 0.80
+#: A process that reads or decodes in its gaps prepares data there.
+READS_BYTES_PER_S = 1e6
+#: Spin waits keep a thread at 100 % in every case, so only CPU in the gaps counts (0.97 against
+#: 0.02-0.08 in our simulation).
+RUNS_IN_GAPS, RUNS_EXIT, SLEEPS_IN_GAPS = 0.80, 0.60, 0.40
+FULL_CORE = 0.95
+FULL_CORE_EXIT = 0.80
+#: An estimate with a larger standard error counts as one signal less.
+UNSURE_CORES = 0.25
+
+_UNRESOLVED = frozenset({ShapeKind.FLAT_LOW, ShapeKind.VARIABLE})
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How much the GPU waits. `resolved`: its gaps are seen one by one."""
+
+    share: float
+    low: float | None
+    high: float | None
+    resolved: bool
+
+
+def waiting(window: Window, active: bool) -> Waiting | Abstain | Clear:
+    """The waiting of the last minute; Clear when there is none worth naming."""
+    shape = window.shape
+    if window.last("utilization_ratio", LEAST_S) is None:
+        return missing(window, "utilization_ratio")
+    if shape is None or shape.kind is ShapeKind.UNKNOWN or shape.duration_s < 0.9 * LEAST_S:
+        seen = 0.0 if shape is None else shape.duration_s
+        return Abstain("watching the GPU's gaps", seconds_left=max(1.0, LEAST_S - seen))
+    least = WAITS_EXIT_RATIO if active else WAITS_RATIO
+    if shape.kind is ShapeKind.PULSED and shape.stall_ratio is not None:
+        if shape.stall_ratio < least:
+            return Clear("hardly any waiting")
+        return Waiting(shape.stall_ratio, shape.stall_low_ratio, shape.stall_high_ratio, True)
+    mean = shape.mean_ratio
+    if shape.kind in _UNRESOLVED and mean is not None and mean < FLAT_UTILIZATION:
+        return Waiting(1.0 - mean, None, None, False)
+    return Clear("" if mean is None else f"the GPU does not wait ({mean:.0%} busy)".replace("%", " %"))
+
+
+def power_ratio(window: Window) -> float | None:
+    """Power between idle (0) and the limit (1), over ten seconds; None where it is not known."""
+    power, limit = window.mean("power_w", POWER_S), window.last("power_limit_w", 30.0)
+    if power is None or not limit:
+        return None
+    idle = window.references.idle_power_w
+    if idle is None:
+        idle = IDLE_POWER_PART * limit
+    return (power - idle) / (limit - idle) if limit > idle else None
+
+
+def prepares_data(job: JobView, active: bool = False) -> bool | None:
+    """Whether the main process reads or decodes; None where neither can be seen."""
+    reads = job.main_read_bytes_per_s
+    if reads is not None and reads >= READS_BYTES_PER_S * (0.5 if active else 1.0):
+        return True
+    facts = job.trainer.facts
+    if facts is not None and facts.decoder is not None:
+        return True
+    return None if reads is None or facts is None or facts.libraries is None else False
+
+
+def runs_in_gaps(job: JobView, active: bool = False) -> bool | None:
+    """Whether the main thread works while the GPU idles; None where even its CPU use is not known.
+
+    Without the gap measure a full core stands for it, which also a spin wait would show.
+    """
+    if job.main_gap is not None:
+        return job.main_gap.gap_cores >= (RUNS_EXIT if active else RUNS_IN_GAPS)
+    if job.main_cpu_cores is None:
+        return None
+    return job.main_cpu_cores >= (FULL_CORE_EXIT if active else FULL_CORE)
+
+
+def sleeps_in_gaps(job: JobView) -> bool | None:
+    """Whether the main thread rests while the GPU idles; None without the gap measure."""
+    return None if job.main_gap is None else job.main_gap.gap_cores <= SLEEPS_IN_GAPS
+
+
+def confidence(job: JobView, found: Waiting, best: Confidence = Confidence.LIKELY) -> Confidence:
+    """One step down without the gap measure or with an unsure one, one for gaps that are not resolved."""
+    gap = job.main_gap
+    steps = int(gap is None or gap.error_cores > UNSURE_CORES) + int(not found.resolved)
+    return lower(best, steps)
+
+
+def wanted_workers(share: float, present: int) -> int:
+    """How many workers would just keep up: from none, the preparation is `share` of a step; `present`
+    saturated ones do 1 - `share` of the work. A fifth on top; assumes that workers add up."""
+    rest = max(0.02, 1.0 - share)
+    return ceil(1.2 * (present if present else share) / rest)
+
+
+def gap_evidence(job: JobView) -> tuple[Evidence, ...]:
+    """CPU of the main thread in the gaps, or why it is not known, and its mean."""
+    gap = job.main_gap
+    found = []
+    if gap is not None:
+        found += [
+            Evidence(
+                "gapcpu_main_cores", "main thread while the GPU idles", gap.gap_cores, "cores", ">= 0.8"
+            ),
+            Evidence("busycpu_main_cores", "main thread while it works", gap.busy_cores, "cores"),
+        ]
+    elif job.main_cpu_cores is not None:
+        found.append(Evidence("main_cpu_cores", "main thread", job.main_cpu_cores, "cores", ">= 0.95", 30.0))
+    return tuple(found)
+
+
+def job_evidence(window: Window, job: JobView) -> tuple[Evidence, ...]:
+    """Waiting, main thread, workers, cores and reads: what the table of causes is read from."""
+    found = [
+        *shape_evidence(window),
+        *gap_evidence(job),
+        Evidence("worker_count", "worker processes", float(len(job.workers))),
+    ]
+    for key, label, value, unit in (
+        ("worker_cpu_cores", "each worker", job.worker_cpu_cores, "cores"),
+        ("free_cores", "free cores", job.free_cores, "cores"),
+        ("usable_cores", "usable cores", job.usable_cores, "cores"),
+        ("main_read_bytes_per_s", "main process reads", job.main_read_bytes_per_s, "B/s"),
+    ):
+        if value is not None:
+            found.append(Evidence(key, label, value, unit, "", 30.0))
+    return tuple(found)

@@ -1,0 +1,66 @@
+"""The words of all rules: for a finding, for the ledger bar, and for `gpuwatch explain`."""
+
+import textwrap
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+from gpuwatch.diagnosis.catalogue import NUMBERS, PLACES
+from gpuwatch.diagnosis.interface import Fires
+from gpuwatch.diagnosis.texts import data, environment, hardware, health, link
+from gpuwatch.diagnosis.texts.record import SHORT_ADVICE, RuleText
+from gpuwatch.diagnosis.window import Window
+from gpuwatch.model import CHECKS, FindingText
+
+__all__ = ["SHORT_ADVICE", "TEXTS", "RuleText", "explain", "label", "render", "titles"]
+
+_ALL = {**data.TEXTS, **environment.TEXTS, **hardware.TEXTS, **health.TEXTS, **link.TEXTS}
+#: Texts of the built rules by id, in the order of their numbers.
+TEXTS: Mapping[str, RuleText] = {rule: _ALL[rule] for rule in NUMBERS if rule in _ALL}
+_WIDTH = 92
+
+
+def render(rule_id: str, fires: Fires, window: Window) -> FindingText:
+    """The words of one finding. KeyError for a rule without texts."""
+    return TEXTS[rule_id].render(fires, window)
+
+
+def label(rule_id: str) -> str:
+    """The rule's name in the ledger bar; its id where it has no text."""
+    text = TEXTS.get(rule_id)
+    return rule_id if text is None else text.label
+
+
+def titles() -> dict[str, str]:
+    """General titles of all built rules, by id, in the order of their numbers."""
+    return {rule: text.title for rule, text in TEXTS.items()}
+
+
+def explain(rule_id: str) -> str:
+    """What the rule sees, how it decides, what it is not, and its sources.
+
+    KeyError with a whole sentence for an unknown rule or one that is not built.
+    """
+    text = TEXTS.get(rule_id)
+    if text is None:
+        raise KeyError(_unknown(rule_id))
+    layer, check = PLACES[rule_id]
+    row = next((f", check {c.number} {c.label}" for c in CHECKS if c.key == check), ", shown as a banner")
+    parts = [f"{rule_id} (R{NUMBERS[rule_id]:02}, {layer.value}{row})", text.title]
+    for head, body in (
+        ("What it sees.", text.sees),
+        ("How it decides.", text.decides),
+        ("What it is not.", text.unlike),
+        ("Where this comes from.", text.sources),
+    ):
+        parts += ["", *textwrap.wrap(f"{head} {body}".replace("%", " %").replace("  %", " %"), _WIDTH)]
+    return "\n".join(parts)
+
+
+def _unknown(rule_id: str) -> str:
+    if rule_id in PLACES:
+        return f"the rule {rule_id!r} is planned but not built yet"
+    near = get_close_matches(rule_id, TEXTS, n=3, cutoff=0.5)
+    near += [rule for rule in TEXTS if rule_id and rule_id in rule and rule not in near]
+    if near:
+        return f"there is no rule {rule_id!r}; near it: {', '.join(near[:4])}"
+    return f"there is no rule {rule_id!r}; the rules are {', '.join(TEXTS)}"
