@@ -44,6 +44,8 @@ def look(track: Track, window: Window, memory: GpuMemory) -> bool:
         track.take(evaluate(rule, window, track.on), window.now_s)
     elif trainer is None:
         track.close_gate("no job on the GPU")
+    elif trainer.process is None and rule.without_process:
+        track.take(evaluate(rule, window, track.on), window.now_s)
     elif trainer.process is None:
         track.take(Abstain("the job's process cannot be seen from here"), window.now_s)
     else:

@@ -69,7 +69,8 @@ class Rule:
     30 s the engine abstains on the rule's behalf with the signal's own reason; "host:key" names a
     series of the host. `every_s` spaces evaluations; `enter_evaluations`/`exit_evaluations` ask for
     that many in a row. No finding starts or ends on stale data or on a lost GPU, so rules are not
-    evaluated then, unless they are about just that (`without_data`).
+    evaluated then, unless they are about just that (`without_data`). A "job" rule is not evaluated while
+    the job's process is another namespace's, unless it can do without (`without_process`).
     """
 
     id: str
@@ -84,3 +85,4 @@ class Rule:
     exit_evaluations: int = 1
     unavailable: str = ""  # why it cannot be built here; it then always abstains with this reason
     without_data: bool = False  # evaluated also while the GPU is lost or its data are stale
+    without_process: bool = False  # evaluated also with `window.job` None, while the process is invisible

@@ -1,6 +1,6 @@
 """Series of one process."""
 
-from gpuwatch.metrics.kinds import Kind, Metric, Summary, field, rate
+from gpuwatch.metrics.kinds import Derivation, Kind, Metric, Summary, field, rate
 from gpuwatch.model import ProcessReading
 
 
@@ -25,6 +25,27 @@ def _blocked(_previous: ProcessReading | None, current: ProcessReading, _dt: flo
     return None if current.state == "?" else float(current.state == "D")
 
 
+def _quota_counter(name: str, scale: float, of: str | None) -> Derivation:
+    """Growth of a counter of the group with the tightest CPU quota: as a part of another's, or per second."""
+
+    def derive(previous: ProcessReading | None, current: ProcessReading, dt: float) -> float | None:
+        if previous is None or previous.cgroup is None or current.cgroup is None or dt <= 0:
+            return None
+        if previous.cgroup.path != current.cgroup.path:
+            return None
+        before, now = getattr(previous.cgroup, name), getattr(current.cgroup, name)
+        if before is None or now is None or now < before:
+            return None
+        if of is None:
+            return float(now - before) * scale / dt
+        whole_before, whole_now = getattr(previous.cgroup, of), getattr(current.cgroup, of)
+        if whole_before is None or whole_now is None or whole_now <= whole_before:
+            return None
+        return min(1.0, float(now - before) / float(whole_now - whole_before))
+
+    return derive
+
+
 PROCESS_METRICS: tuple[Metric, ...] = (
     Metric("cpu_cores", "cpu", "cores", Kind.RATE, rate("cpu_ns", 1e-9)),
     Metric("main_cpu_cores", "main thread", "cores", Kind.RATE, _main_thread),
@@ -35,4 +56,14 @@ PROCESS_METRICS: tuple[Metric, ...] = (
     Metric("write_bytes_per_s", "disk write", "B/s", Kind.RATE, rate("write_bytes")),
     Metric("read_chars_per_s", "read", "B/s", Kind.RATE, rate("read_chars")),
     Metric("major_faults_per_s", "major faults", "1/s", Kind.RATE, rate("major_faults")),
+    Metric("sm_ratio", "SM share", "ratio", Kind.GAUGE, field("sm_ratio"), high=1.0),
+    Metric(
+        "throttled_ratio",
+        "quota stops",
+        "ratio",
+        Kind.RATE,
+        _quota_counter("throttled_periods", 1.0, "periods"),
+        high=1.0,
+    ),
+    Metric("throttled_s_per_s", "quota stops", "s/s", Kind.RATE, _quota_counter("throttled_us", 1e-6, None)),
 )

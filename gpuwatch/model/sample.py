@@ -291,6 +291,7 @@ class ProcessReading:
     affinity_cores: int | None = None
     cgroup: CgroupReading | None = None
     threads: tuple[ThreadReading, ...] = ()  # main thread first; only those worth watching
+    sm_ratio: float | None = None  # share of the driver's samples it was active in, its busiest GPU
     facts: ProcessFacts | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
 

@@ -4,7 +4,7 @@ import mmap
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from gpuwatch.model import (
@@ -160,6 +160,7 @@ class JoinedSource:
         hidden = 0
         if self._processes is not None and self._bursts is not None:
             processes, hidden = self._processes.read(_pids(tick.gpus), now_s)
+            processes = with_shares(processes, tick.gpus)
             bursts = self._bursts.drain()
             self._bursts.aim(processes, low_trainers(tick.gpus, processes), now_s)
         sample = Sample(
@@ -233,6 +234,23 @@ def _pids(gpus: Iterable[GpuReading]) -> dict[int, str]:
             if "C" not in kinds.get(process.pid, ""):
                 kinds[process.pid] = process.kind
     return kinds
+
+
+def with_shares(
+    processes: tuple[ProcessReading, ...], gpus: Iterable[GpuReading]
+) -> tuple[ProcessReading, ...]:
+    """The same processes with their share of the SMs, where the driver tells it."""
+    shares: dict[int, float] = {}
+    for gpu in gpus:
+        for process in gpu.processes or ():
+            if process.sm_ratio is not None:
+                shares[process.pid] = max(process.sm_ratio, shares.get(process.pid, 0.0))
+    if not shares:
+        return processes
+    return tuple(
+        replace(process, sm_ratio=shares[process.pid]) if process.pid in shares else process
+        for process in processes
+    )
 
 
 def low_trainers(gpus: Iterable[GpuReading], processes: Iterable[ProcessReading]) -> set[ProcessKey]:

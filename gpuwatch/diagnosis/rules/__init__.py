@@ -37,6 +37,7 @@ def _rule(
     enter: int = 1,
     leave: int = 1,
     without_data: bool = False,
+    without_process: bool = False,
 ) -> Rule:
     return Rule(
         id=rule_id,
@@ -49,6 +50,7 @@ def _rule(
         enter_evaluations=enter,
         exit_evaluations=leave,
         without_data=without_data,
+        without_process=without_process,
     )
 
 
@@ -62,7 +64,9 @@ RULES: tuple[Rule, ...] = (
     _rule("gpu-shared", "gpu", Kind.LOSS, gpu_shared, states=STEADY_OR_PAUSED, leave=12),
     _rule("cpu-quota-throttled", "job", Kind.LOSS, cpu_quota_throttled, states=_QUOTA_STATES),
     _rule("host-cpu-contention", "job", Kind.LOSS, host_cpu_contention, states=STEADY),
-    _rule("gpu-starved", "job", Kind.LOSS, gpu_starved, states=STEADY, enter=3, leave=6),
+    _rule(
+        "gpu-starved", "job", Kind.LOSS, gpu_starved, states=STEADY, enter=3, leave=6, without_process=True
+    ),
     _rule(
         "loader-in-main-process", "job", Kind.LOSS, loader_in_main_process, states=STEADY, enter=2, leave=2
     ),
