@@ -37,8 +37,8 @@ def exempt_bits(info: GpuInfo | None) -> int:
 
 
 def is_laptop(window: Window) -> bool:
-    """By the model's name, or because the driver tells a power source."""
-    if window.reading is not None and window.reading.power_source is not None:
+    """By the model's name, or because it runs on a battery (desktop cards tell "ac", too)."""
+    if window.reading is not None and window.reading.power_source == "battery":
         return True
     return window.info is not None and any(word in window.info.name for word in _LAPTOP_WORDS)
 

@@ -22,7 +22,9 @@ HELD_S, STILL_HELD_S, HELD_OF_S = 54.0, 30.0, 60.0
 PREWARN_BELOW_LIMIT_C, PREWARN_EXIT_C, PREWARN_S = 3.0, 5.0, 60.0
 #: With heat and power cap both reported, heat decides only this near to a limit.
 HEAT_NEAR_LIMIT_C = 5.0
-CORE_BELOW_LIMIT_C = 8.0  # the core is clearly not what is hot
+#: The core is clearly not what is hot; more is asked where the memory cannot be read, because
+#: GeForce cards slow down at a target about 10 degrees below their limit.
+CORE_BELOW_LIMIT_C, CORE_COOL_C = 8.0, 15.0
 MEMORY_NEAR_LIMIT_C = 3.0
 #: Where the card does not tell its memory's limit: GDDR6X parts slow down at 110 °C, HBM earlier.
 MEMORY_HOT_C = 100.0
@@ -81,11 +83,7 @@ def _memory_is_hot(window: Window) -> bool:
 def _throttled(window: Window, active: bool) -> Fires:
     share, clock, reference = slowed_share(window)
     limit, temperature = heat_limit_c(window.info), window.last("temperature_c")
-    core_cool = limit is not None and temperature is not None and temperature < limit - CORE_BELOW_LIMIT_C
-    variant = ""
-    if core_cool:
-        unknown = window.last("memory_temperature_c") is None
-        variant = "memory" if _memory_is_hot(window) else "hidden" if unknown else ""
+    variant = _where(window, limit, temperature)
     held = _thermal_s(window, HELD_OF_S) >= (STILL_HELD_S if active else HELD_S)
     at_least_warning = held and (share is None or share < 0.15)
     seconds = max(_thermal_s(window, 300.0), grown_s(window, "sw_thermal_ratio", 300.0))
@@ -110,6 +108,16 @@ def _throttled(window: Window, active: bool) -> Fires:
         variant=variant,
         parameters={"seconds": seconds},
     )
+
+
+def _where(window: Window, limit: float | None, temperature: float | None) -> str:
+    """Which text: the core is hot (""), the memory, or something that cannot be read."""
+    if limit is None or temperature is None:
+        return ""
+    if temperature < limit - CORE_BELOW_LIMIT_C and _memory_is_hot(window):
+        return "memory"
+    unknown = window.last("memory_temperature_c") is None
+    return "hidden" if unknown and temperature < limit - CORE_COOL_C else ""
 
 
 def _near_limit(window: Window, active: bool) -> Fires | None:

@@ -15,8 +15,8 @@ from gpuwatch.model import Confidence, Evidence, GpuInfo, Kind, Severity
 WINDOW_S, EXIT_S = 120.0, 30.0
 LOAD_UTILIZATION, LOAD_S = 0.20, 10.0
 TRAFFIC_BYTES_PER_S = 50e6  # own judgement: a link that moves less is not worth its full speed
-#: The link takes a moment to rise when load comes.
-SETTLES_S = 2.0
+#: The link takes a moment to rise when load comes after a pause long enough to lower it.
+SETTLES_S, PAUSE_S = 2.0, 5.0
 NARROW_SLOT = 4  # an x8 slot costs a few percent, x4 and less more
 OLD_GENERATION = 2
 SATURATED = "pcie-saturated"
@@ -152,13 +152,16 @@ def _loaded_ticks(window: Window, key: str, with_traffic: bool) -> Iterator[tupl
     values = history.values(entity, key, WINDOW_S)
     received = history.values(entity, "pcie_rx_bytes_per_s", WINDOW_S)
     sent = history.values(entity, "pcie_tx_bytes_per_s", WINDOW_S)
-    settled_s = moved = 0.0
+    settled_s = loaded_s = float("-inf")
+    moved = 0.0
     for time, used, value, rx, tx in zip(times, busy, values, received, sent, strict=True):
         if rx == rx or tx == tx:  # some cards are asked for their traffic every few ticks only
             moved = (rx if rx == rx else 0.0) + (tx if tx == tx else 0.0)
         if not used >= LOAD_UTILIZATION:
-            settled_s = time + SETTLES_S
             continue
+        if time - loaded_s > PAUSE_S:
+            settled_s = time + SETTLES_S
+        loaded_s = time
         if time < settled_s or value != value or value <= 0:
             continue
         if not with_traffic or moved >= TRAFFIC_BYTES_PER_S:

@@ -42,6 +42,21 @@ def _period_line(window: Window) -> str:
     )
 
 
+def _input_line(job: JobView | None, window: Window) -> str:
+    """Hints at disk or network: blocked workers, pressure, what is read."""
+    if job is None:
+        return ""
+    parts = []
+    if job.worker_blocked_ratio is not None and job.worker_blocked_ratio >= 0.2:
+        parts.append(f"workers blocked in {percent(job.worker_blocked_ratio)} of the looks")
+    pressure = window.host_mean("io_pressure_ratio", 30.0)
+    if pressure is not None and pressure >= 0.2:
+        parts.append(f"I/O pressure {percent(pressure)}")
+    if job.tree_read_bytes_per_s is not None and len(parts) < 2:
+        parts.append(f"the job reads {byte_rate(job.tree_read_bytes_per_s)}")
+    return ", ".join(parts)
+
+
 def _starved(fires: Fires, window: Window) -> FindingText:
     job = window.job
     doubted = number(fires.parameters, "doubted")
@@ -50,7 +65,6 @@ def _starved(fires: Fires, window: Window) -> FindingText:
         return _between(window)
     if fires.variant == "collate":
         return _collate(window)
-    reads = job.main_read_bytes_per_s if job is not None else None
     flat = fires.variant == "flat"
     return FindingText(
         title="the GPU is busy only part of the time, cause not proven"
@@ -60,7 +74,7 @@ def _starved(fires: Fires, window: Window) -> FindingText:
             _TOO_FAST if flat else _period_line(window),
             gap_line(job) if job is not None else wait.UNSEEN_JOB,
             _worker_line(job),
-            doubt or (f"main process reads {byte_rate(reads)}" if reads is not None else ""),
+            doubt or _input_line(job, window),
         ),
         wrong_if="small kernels keep the GPU busy only part of the time"
         if flat
