@@ -6,6 +6,7 @@ Never silently green: FINE needs a rule that really looked.
 from collections.abc import Iterable, Mapping, Sequence
 
 from gpuwatch.diagnosis.interface import Abstain, Clear, Fires
+from gpuwatch.diagnosis.ledger_causes import STARVED
 from gpuwatch.diagnosis.lifecycle import Track
 from gpuwatch.model import (
     CHECKS,
@@ -36,27 +37,29 @@ def check_results(tracks: Iterable[Track], findings: Sequence[Finding]) -> tuple
 
 
 def _result(check: Check, tracks: Sequence[Track], findings: Sequence[Finding]) -> CheckResult:
-    alarms = [
-        finding
-        for finding in findings
-        if finding.check == check.key and severity_at_least(finding.severity, Severity.NOTICE)
-    ]
+    here = [finding for finding in findings if finding.check == check.key]
+    alarms = [finding for finding in here if not _explains(finding)]
     named = next((finding for finding in alarms if _is_named(finding)), None)
     if named is not None:
         return CheckResult(check, CheckState.NAMED, named.text.title, rule=named.rule)
     if alarms:
         return CheckResult(check, CheckState.POSSIBLE, alarms[0].text.title, rule=alarms[0].rule)
-    explained = next((finding for finding in findings if finding.check == check.key), None)
-    if explained is not None:
-        return CheckResult(check, CheckState.FINE, explained.text.title, rule=explained.rule)
+    if here:
+        return CheckResult(check, CheckState.FINE, here[0].text.title, rule=here[0].rule)
     return _without_finding(check, [track for track in tracks if not track.rule.unavailable])
 
 
+def _explains(finding: Finding) -> bool:
+    """A state that is as it should be ("at its power limit, normal at full load")."""
+    return finding.kind is Kind.STATE and finding.severity is Severity.STATE
+
+
 def _is_named(finding: Finding) -> bool:
-    """A cause that stands: measured or likely, and a loss, a risk or a warning."""
-    return finding.confidence in _SURE and (
-        finding.kind in (Kind.LOSS, Kind.RISK) or severity_at_least(finding.severity, Severity.WARNING)
-    )
+    """A cause that stands: measured or likely, and a loss or risk that counts, or a warning."""
+    if finding.rule == STARVED or finding.confidence not in _SURE:
+        return False
+    floor = Severity.NOTICE if finding.kind in (Kind.LOSS, Kind.RISK) else Severity.WARNING
+    return severity_at_least(finding.severity, floor)
 
 
 def _without_finding(check: Check, tracks: Sequence[Track]) -> CheckResult:

@@ -101,11 +101,12 @@ def attribute(members: Mapping[str, Member], places: Places, label: Label) -> At
 
 def claims_of(members: Mapping[str, Member], peers: bool) -> Claims:
     """What the findings of the last tick say about the one being booked."""
-    shared = members.get(SHARED)
+    shared, limit = members.get(SHARED), members.get("power-limit-lowered")
     return Claims(
         peers=peers,
         foreign_ratio=0.0 if shared is None else shared.fires.share_ratio or 0.0,
-        capped="power-limit-lowered" in members,
+        # without its uncapped clock having been seen, what the limit costs is unknown
+        capped=limit is not None and limit.fires.share_ratio is not None,
     )
 
 

@@ -69,7 +69,7 @@ def looking(facts: TickFacts, wait_s: float | None) -> Verdict:
     judged = [gpu for gpu in facts.gpus if gpu.judged]
     if wait_s is not None:
         return Verdict(
-            headline=f"watching the job, {seconds(wait_s)} to a first verdict", detail=_busy(judged)
+            headline=f"watching the job, {seconds(max(1.0, wait_s))} to a first verdict", detail=_busy(judged)
         )
     waiting = max(gpu.ratio(LedgerKey.WAITING) for gpu in judged)
     return Verdict(
@@ -108,8 +108,9 @@ def risk(finding: Finding) -> Verdict:
 def plain_finding(facts: TickFacts, finding: Finding, preliminary: bool) -> Verdict:
     """A warning whose cost cannot be seen from outside."""
     headline = finding.text.title
-    if len(facts.gpus) > 1 and finding.gpus and "GPU" not in headline:
-        headline = f"{who(facts, finding.gpus)}: {headline}"
+    alike = [gpu for other in facts.findings if other.rule == finding.rule for gpu in other.gpus]
+    if len(facts.gpus) > 1 and alike and "GPU" not in headline:
+        headline = f"{who(facts, alike)}: {headline}"
     return _of_finding(finding, headline, "what it costs cannot be measured from outside", preliminary)
 
 
@@ -135,7 +136,7 @@ def lost_time(
         LedgerKey.WAITING_PEERS: f"{subject} {waits} {amount} of the time for each other",
         LedgerKey.PAUSE: f"{subject} {pauses} {amount} of the time",
     }[key]
-    detail = finding.text.title
+    detail = finding.text.title.removeprefix("the GPU waits, ")  # the headline says so
     if candidates:
         detail += "; possible: " + ", ".join(other.text.title for other in candidates)
     gain = gain_words(finding)
@@ -210,9 +211,9 @@ def who(facts: TickFacts, uuids: Sequence[str]) -> str:
 
 
 def _busy(gpus: Sequence[GpuFacts]) -> str:
-    if not gpus:
+    shares = [_busy_ratio(gpu) for gpu in gpus if gpu.ratio(LedgerKey.UNKNOWN) < 1]
+    if not shares:
         return ""
-    shares = [_busy_ratio(gpu) for gpu in gpus]
     low, high = round(min(shares) * 100), round(max(shares) * 100)
     return f"busy {low} % of the time" if low == high else f"busy {low}-{high} % of the time"
 
@@ -220,4 +221,4 @@ def _busy(gpus: Sequence[GpuFacts]) -> str:
 def _busy_ratio(gpu: GpuFacts) -> float:
     keys = (LedgerKey.BUSY, LedgerKey.SLOWED, LedgerKey.FOREIGN, LedgerKey.WAITING_PEERS)
     measured = 1 - gpu.ratio(LedgerKey.UNKNOWN)
-    return sum(gpu.ratio(key) for key in keys) / measured if measured > 0 else 0.0
+    return sum(gpu.ratio(key) for key in keys) / measured

@@ -42,6 +42,7 @@ def test_without_rules_a_check_is_unmeasurable_not_fine():
         ),
         (fires(severity=Severity.NOTICE), Kind.RISK, CheckState.NAMED),
         (fires(severity=Severity.STATE), Kind.STATE, CheckState.FINE),
+        (fires(0.02), Kind.LOSS, CheckState.POSSIBLE),
     ],
 )
 def test_a_finding_names_its_check_as_surely_as_it_is(outcome, kind, state):
@@ -49,6 +50,11 @@ def test_a_finding_names_its_check_as_surely_as_it_is(outcome, kind, state):
     assert result.state is state
     assert result.evidence == "title of disk"
     assert result.rule == "disk"
+
+
+def test_bare_waiting_names_no_cause():
+    result = checks_after(3, rule("gpu-starved", when(always, fires(0.6))))["ldr"]
+    assert result.state is CheckState.POSSIBLE
 
 
 def test_clear_is_fine_with_what_was_seen():

@@ -271,3 +271,5 @@ def test_findings_of_the_last_tick_speak_for_the_next_booking():
     claims = claims_of({"gpu-shared": member("gpu-shared", share=0.45)}, peers=True)
     assert claims == Claims(peers=True, foreign_ratio=0.45, capped=False)
     assert claims_of({"power-limit-lowered": member("power-limit-lowered")}, False).capped
+    unknown_cost = {"power-limit-lowered": member("power-limit-lowered", share=None)}
+    assert not claims_of(unknown_cost, False).capped

@@ -185,6 +185,21 @@ def test_a_warning_whose_cost_is_unknown_is_the_verdict_when_nothing_is_lost():
     assert "cannot be measured" in verdict.detail
 
 
+def test_a_warning_on_several_cards_names_them_all():
+    def limit(index):
+        return finding(
+            "power-limit-lowered",
+            Layer.HARDWARE,
+            None,
+            gpus=(f"G{index}",),
+            kind=Kind.OPPORTUNITY,
+            subject=f"gpu:G{index}",
+        )
+
+    gpus = [gpu([], [limit(index)], index=index) for index in (0, 1)]
+    assert verdict_of(*gpus, gpu([], [], index=2)).headline == "GPUs 0 and 1: title of power-limit-lowered"
+
+
 def test_a_critical_risk_pre_empts_everything():
     gone = finding("gpu-lost", Layer.HARDWARE, None, kind=Kind.RISK, severity=Severity.CRITICAL, banner=True)
     verdict = verdict_of(waits("a", 0.6), findings=(gone,))
