@@ -7,7 +7,7 @@ emptied at every tick and at least every 5 s.
 from gpuwatch.model import Burst
 from gpuwatch.sources.nvml import errors
 from gpuwatch.sources.nvml.caller import Caller
-from gpuwatch.sources.nvml.fields import number
+from gpuwatch.sources.nvml.fields import attribute, number
 from gpuwatch.sources.nvml.poller import judge
 from gpuwatch.sources.nvml.ranges import bounds
 from gpuwatch.sources.nvml.signals import Ask
@@ -51,14 +51,14 @@ class SampleRing:
         low, high = self._bounds
         # The order is not promised, and some drivers hand out entries that were asked for no more.
         for sample in sorted(samples, key=_stamp):
-            stamp = sample.timeStamp
+            stamp = _stamp(sample)
             # Stamps of the future are left from before the clock was set back.
             if stamp <= last or stamp > newest:
                 continue
             last = stamp
             if stepped or stamp < oldest:
                 continue
-            value = number(kind, sample.sampleValue) / self._divisor
+            value = number(kind, attribute(sample, "sampleValue")) / self._divisor
             if low <= value <= high:
                 self._points.append((stamp / 1e6 - offset, value))
             else:
@@ -82,5 +82,5 @@ _EMPTY = Burst()
 
 
 def _stamp(sample: object) -> int:
-    stamp: int = sample.timeStamp  # type: ignore[attr-defined]  # a ctypes structure of the binding
+    stamp: int = attribute(sample, "timeStamp")
     return stamp

@@ -71,7 +71,7 @@ class Collector:
         self._gate = SleepGate(tree)
         self._rest = Rest(self._gate, now)
         self._context: Context | None = None  # while connected
-        self._known: set[str] = set()  # uuids seen since start
+        self._known: set[str] = set()  # uuids opened since start
         self._slots: tuple[Slot, ...] = ()
         self._generation = 0
         self._count_due_s = now
@@ -154,7 +154,8 @@ class Collector:
     def _list(self, count: int, now_s: float) -> None:
         """One slot per GPU; slots that existed keep their place, figures and stuck threads."""
         slots = [slot for slot in self._slots if slot.index < count]
-        slots += [Slot(index, now_s) for index in range(len(slots), count)]
+        added = bool(self._slots)
+        slots += [Slot(index, now_s, added=added) for index in range(len(slots), count)]
         if len(slots) != len(self._slots):
             self._generation += 1
         self._slots = tuple(slots)
@@ -183,8 +184,6 @@ class Collector:
 
     def _recount(self, caller: Caller, now_s: float) -> None:
         self._count_due_s = now_s + COUNT_EVERY_S
-        # GPUs of the first listing are no additions, even if they open late.
-        self._known.update(slot.info.uuid for slot in self._slots if slot.info is not None)
         try:
             count = caller.call(self._connection.api.nvmlDeviceGetCount)
         except Exception as error:
@@ -278,6 +277,9 @@ class Collector:
         for slot in self._slots:
             if slot.index == index:
                 slot.stuck = (name, caller.since_s)
+                if slot.info is None:  # stuck before it was ever opened: it is shown all the same
+                    slot.stand_in(*self._identity(index))
+                    self._generation += 1
                 caller.retired_for = slot
                 caller.retired = True  # last: the thread may return at this very moment
                 return True

@@ -75,6 +75,14 @@ class MissingFunctionError(Exception):
     """The installed binding does not know this function."""
 
 
+class FieldError(Exception):
+    """A field value came back with a return value other than success."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(text(code))
+        self.value = code
+
+
 def code_of(error: BaseException) -> int:
     """The NVML return value behind an exception of the binding.
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from gpuwatch.sources.nvml import errors
 from gpuwatch.sources.nvml.builder import Builder
 
 #: ask(function name, arguments after the handle)
@@ -20,6 +21,7 @@ CLOCK_SM, CLOCK_MEMORY = 1, 2  # nvmlClockType_t
 ECC_CORRECTED, ECC_UNCORRECTED = 0, 1  # nvmlMemoryErrorType_t
 ECC_VOLATILE = 0  # since the last driver load (nvmlEccCounterType_t)
 P_STATE_UNKNOWN = 32
+POWER_AVERAGE, POWER_INSTANT = 185, 186  # NVML_FI_DEV_POWER_AVERAGE, _INSTANT, mW; scope 0 is the GPU
 POWER_SOURCES = {0: "ac", 1: "battery", 2: "undersized"}  # nvmlPowerSource_t
 
 
@@ -78,6 +80,16 @@ def _put_memory(out: Builder, total: int, used: int) -> None:
             out.reject("memory_used_bytes", used)
     else:
         out.absent.setdefault("memory_reserved_bytes", "memory figures are impossible")
+
+
+def _power_field(identity: int) -> Way:
+    def way(ask: Ask, out: Builder) -> None:
+        answer = ask("nvmlDeviceGetFieldValues", [(identity, 0)])[0]
+        if answer.nvmlReturn != errors.SUCCESS:
+            raise errors.FieldError(answer.nvmlReturn)
+        out.put("power_w", answer.value.uiVal / 1000)
+
+    return way
 
 
 def _p_state(ask: Ask, out: Builder) -> None:
@@ -148,7 +160,14 @@ def _power_source(ask: Ask, out: Builder) -> None:
 FAST: tuple[Signal, ...] = (
     Signal(("utilization_ratio", "memory_utilization_ratio"), (_utilization,)),
     Signal(("memory_total_bytes", "memory_used_bytes", "memory_reserved_bytes"), (_memory, _memory_v1)),
-    _number("power_w", "nvmlDeviceGetPowerUsage", divisor=1000),
+    Signal(
+        ("power_w",),
+        (
+            _plain("power_w", "nvmlDeviceGetPowerUsage", divisor=1000),
+            _power_field(POWER_AVERAGE),
+            _power_field(POWER_INSTANT),
+        ),
+    ),
     _number("sm_clock_mhz", "nvmlDeviceGetClockInfo", CLOCK_SM),
     _number("memory_clock_mhz", "nvmlDeviceGetClockInfo", CLOCK_MEMORY),
     Signal(("p_state",), (_p_state,)),

@@ -1,7 +1,7 @@
 """One place in the driver's list of GPUs: opened, hidden, asleep, stuck, lost and back again."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gpuwatch.model import Burst, Event, GpuInfo, GpuReading, GpuState, GpuStatus
@@ -17,7 +17,6 @@ SLOW_READING_S = 0.5
 _LONGEST_PAUSE_S = 10.0
 #: Retries of a GPU that does not open or is lost: 1, 2, 4, ... s.
 _LONGEST_RETRY_S = 10.0
-_ASLEEP = {"memory_total_bytes": "not read while the GPU sleeps"}
 
 
 @dataclass(slots=True)
@@ -29,7 +28,7 @@ class Context:
     interval_s: float
     driver_version: tuple[int, ...]
     tell: Callable[[Event], None]
-    known: set[str] = field(default_factory=set)  # uuids seen since start
+    known: set[str]  # uuids opened since start
     #: (name, uuid) of the GPU at an index, from elsewhere than the driver library
     identity: Callable[[int], tuple[str | None, str | None, str | None]] = lambda _index: (None, None, None)
 
@@ -37,8 +36,10 @@ class Context:
 class Slot:
     """Written by the polling thread whose turn it is; the drawing side only reads `view`."""
 
-    def __init__(self, index: int, now_s: float) -> None:
+    def __init__(self, index: int, now_s: float, *, added: bool = False) -> None:
+        """`added`: not in the driver's first listing."""
         self.index = index
+        self._added = added
         self.device: Device | None = None
         self.status = GpuStatus(GpuState.NO_HANDLE, "being opened", "", now_s)
         self.info: GpuInfo | None = None
@@ -101,21 +102,24 @@ class Slot:
         )
         self._pause_s = 1.0
         changed = self.info != info
+        moved = self.info is not None and self.info.uuid != info.uuid and self.info.uuid in context.known
         self.info = info
         caller.limit_s = self._patience_s()
         self.reading = self.device.read(caller)
         self.status = self.reading.status
-        self._announce(context, now_s)
+        self._announce(context, now_s, moved)
         return changed
 
-    def _announce(self, context: Context, now_s: float) -> None:
+    def _announce(self, context: Context, now_s: float, moved: bool) -> None:
+        """`moved`: another GPU was at this place before."""
         assert self.info is not None
         uuid, name = self.info.uuid, self.info.name
         if self._was_lost:
             context.tell(Event(now_s, "gpu-back", f"GPU {self.index} ({name}) is back", uuid))
-        elif uuid not in context.known and context.known:
+        elif uuid not in context.known and (self._added or moved):
             context.tell(Event(now_s, "gpu-added", f"GPU {self.index} ({name}) was added", uuid))
         self._was_lost = False
+        context.known.add(uuid)
 
     def _not_opened(self, code: int, context: Context, now_s: float) -> bool:
         since = self.status.since_s if self.status.code == code else now_s
@@ -123,7 +127,7 @@ class Slot:
         self._wait(now_s)
         self._was_lost = self._was_lost or code in errors.GPU_FATAL
         if self.info is None:
-            self.info = self._unopened_info(context)
+            self.stand_in(*context.identity(self.index))
             return True
         return False
 
@@ -131,11 +135,10 @@ class Slot:
         self._retry_s = now_s + self._pause_s
         self._pause_s = min(2 * self._pause_s, _LONGEST_RETRY_S)
 
-    def _unopened_info(self, context: Context) -> GpuInfo:
+    def stand_in(self, name: str | None, uuid: str | None, bus_id: str | None) -> None:
         """What is known of a GPU that never opened: its place, and what the kernel module tells."""
-        name, uuid, bus_id = context.identity(self.index)
         reason = self.status.message
-        return GpuInfo(
+        self.info = GpuInfo(
             uuid=uuid or (f"pci-{bus_id}" if bus_id else f"index-{self.index}"),
             index=self.index,
             name=name or f"GPU {self.index}",
@@ -218,9 +221,7 @@ class Slot:
         """Never opened, or let go: show what the kernel knows of it."""
         self.status = status
         if self.info is None:
-            self.info = GpuInfo(
-                uuid or f"pci-{bus_id}", self.index, name or f"GPU {self.index}", bus_id, absent=_ASLEEP
-            )
+            self.stand_in(name, uuid, bus_id)
 
     def measure_pcie(self, context: Context, caller: Caller, direction: int) -> None:
         """One call of about 20 ms. Raises DriverGoneError."""

@@ -284,6 +284,30 @@ def test_b026_a_gpu_added_later_becomes_a_new_one_by_its_uuid(rig):
     assert tick.generation > first.generation
 
 
+def test_b026_a_gpu_that_takes_the_place_of_another_moves_it_on(rig):
+    machine = rig(2)
+    machine.api.system["nvmlDeviceGetCount"] = 1
+    machine.api.system["nvmlDeviceGetHandleByIndex"] = lambda index: 1
+    machine.tick(3)
+    machine.api.system["nvmlDeviceGetCount"] = 2
+    machine.api.system["nvmlDeviceGetHandleByIndex"] = lambda index: index
+    tick = machine.tick(12)
+    assert [gpu.uuid for gpu in tick.gpus] == ["GPU-00000000", "GPU-00000001"]
+    assert [(event.kind, event.gpu) for event in machine.events] == [("gpu-added", "GPU-00000000")]
+
+
+def test_gpus_of_the_first_listing_that_open_late_are_no_additions(rig):
+    machine = rig(6)
+
+    def slow(index):
+        machine.time.advance(3)
+        return index
+
+    machine.api.system["nvmlDeviceGetHandleByIndex"] = slow
+    assert len(machine.tick(8).gpus) == 6
+    assert machine.events == []
+
+
 def test_real_errors_of_the_binding_are_understood():
     from gpuwatch.sources.nvml import errors
 

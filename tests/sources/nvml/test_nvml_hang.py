@@ -115,6 +115,17 @@ def test_a_tick_waits_no_longer_than_asked(rig):
     assert time.monotonic() - began < 1.0
 
 
+def test_a_card_that_hangs_while_it_is_opened_is_listed_and_the_next_one_opens(rig):
+    rig.api.system["nvmlDeviceGetHandleByIndex"] = lambda index: index if index else rig.hang() or 0
+    rig.source.tick(0, 0.0)
+    assert rig.inside.wait(GUARD_S)
+    rig.time.advance(16)
+    tick = rig.source.tick(0, GUARD_S)
+    assert [gpu.status.state for gpu in tick.gpus] == [GpuState.NOT_ANSWERING, GpuState.OK]
+    assert [info.name for info in tick.infos] == ["GPU 0", "NVIDIA Test 9000"]
+    assert tick.gpus[0].utilization_ratio is None
+
+
 def test_init_that_hangs_is_a_driver_state(rig):
     rig.source.tick(0, GUARD_S)
     rig.api.system["nvmlDeviceGetCount"] = rig.hang

@@ -161,6 +161,14 @@ def test_one_field_call_per_tick_without_the_unsupported_ones(rig):
     assert batches[1] == batches[0] - 1
 
 
+@pytest.mark.parametrize("field", [185, 186])
+def test_power_comes_from_a_field_where_the_call_is_missing(rig, field):
+    machine = rig()
+    machine.api.answers[0]["nvmlDeviceGetPowerUsage"] = Fail(3)
+    machine.api.fields[0][field] = (1, 123_000)
+    assert machine.tick(2).gpus[0].power_w == 123
+
+
 def test_gpu_instances_of_a_choice(rig):
     assert [info.index for info in rig(3, only=frozenset({1})).tick().infos] == [1]
 
