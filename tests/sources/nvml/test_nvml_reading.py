@@ -43,7 +43,7 @@ def test_every_missing_figure_has_its_reason(rig):
     assert [name for name in missing if not gpu.absent.get(name)] == []
 
 
-def test_inventory_of_a_card(rig):
+def test_b070_inventory_of_a_card_with_uuid_and_bus_id(rig):
     tick = rig().tick()
     info = tick.infos[0]
     assert (info.uuid, info.bus_id, info.brand) == ("GPU-00000000", "0000:01:00.0", "data centre")
