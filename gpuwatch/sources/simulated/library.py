@@ -1,8 +1,8 @@
 """The scenarios that come with the program, and loading one by name, path or text."""
 
-import os
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from gpuwatch.sources.simulated.parse import parse_scenario
 from gpuwatch.sources.simulated.scenario import Scenario
@@ -36,6 +36,11 @@ def describe(name: str) -> str:
     return load(name).description
 
 
+def scenario_path(name: str) -> Traversable:
+    """Where a scenario that comes with the program lies."""
+    return _FOLDER / (name + _ENDING)
+
+
 def load(scenario: str) -> Scenario:
     """A scenario by its name, by a path, or as a text of several lines.
 
@@ -44,7 +49,7 @@ def load(scenario: str) -> Scenario:
     if "\n" in scenario:
         return parse_scenario(scenario)
     if scenario in scenario_names():
-        text = (_FOLDER / (scenario + _ENDING)).read_text("utf-8")
-        return parse_scenario(text, os.fspath(str(_FOLDER / (scenario + _ENDING))))
+        path = scenario_path(scenario)
+        return parse_scenario(path.read_text("utf-8"), str(path))
     with open(scenario, encoding="utf-8", errors="replace") as stream:
         return parse_scenario(stream.read(), scenario)

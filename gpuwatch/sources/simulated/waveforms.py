@@ -144,7 +144,7 @@ class Noise:
                 return table[(first * stride + offset) & mask]
             total = table[(first * stride + offset) & mask] * ((first + 1) * cell - start)
             total += table[(last * stride + offset) & mask] * (end - last * cell)
-            for k in range(first + 1, min(last, first + 64)):
+            for k in range(first + 1, last):
                 total += table[(k * stride + offset) & mask] * cell
             return total / (end - start)
 
@@ -308,15 +308,20 @@ def _loop(period: Wave, wave: Wave) -> Wave:
     if not length > 0:
         return wave
     at, mean = wave.at, wave.mean
-    sampled = sampled_wave(lambda t: at(t % length))
 
     def looped_mean(start: float, end: float) -> float:
-        turn = math.floor(start / length)
-        if math.floor(end / length) == turn:
-            return mean(start - turn * length, end - turn * length)
-        return sampled.mean(start, end)
+        if end <= start:
+            return at(end % length)
+        first, last = math.floor(start / length), math.floor(end / length)
+        if first == last:
+            return mean(start - first * length, end - first * length)
+        total = mean(start - first * length, length) * ((first + 1) * length - start)
+        total += mean(0.0, length) * length * (last - first - 1)
+        if end > last * length:
+            total += mean(0.0, end - last * length) * (end - last * length)
+        return total / (end - start)
 
-    return Wave(sampled.at, looped_mean, wave.exact)
+    return Wave(lambda t: at(t % length), looped_mean, wave.exact)
 
 
 def _shift(wave: Wave, by: Wave) -> Wave:
