@@ -43,8 +43,10 @@ class BusyFiles:
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
         self._files: dict[str, BusyFile] = {}
+        self.used = False  # does any value of the scenario come from a real process?
 
     def wave(self, call: Call, slot: Wave) -> Wave:
+        self.used = True
         path = call.path or ""
         if path.startswith("env:"):
             path = os.environ.get(path[4:], "")

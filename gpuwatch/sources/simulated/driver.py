@@ -88,7 +88,7 @@ class SimulatedDriver:
         self.timeline = timeline or Timeline(clock, scenario.timescale)
         noise = Noise(scenario.seed)
         busy = BusyFiles(self.timeline)
-        self.gpus = [SimulatedGpu(scenario, plan, self.timeline, noise, busy.wave) for plan in scenario.gpus]
+        self.gpus = [SimulatedGpu(scenario, plan, self.timeline, noise, busy) for plan in scenario.gpus]
         self.table = ProcessTable(scenario, self.gpus, busy)
         self.init_count = 0
         self.event_sets: dict[int, Any] = {}

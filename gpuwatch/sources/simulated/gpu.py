@@ -2,10 +2,9 @@
 
 import math
 import random
-from collections.abc import Callable
 
+from gpuwatch.sources.simulated.busy import BusyFiles
 from gpuwatch.sources.simulated.integrals import BitTimes, Integral
-from gpuwatch.sources.simulated.language import Call
 from gpuwatch.sources.simulated.scenario import Fault, GpuPlan, Scenario
 from gpuwatch.sources.simulated.timeline import Timeline
 from gpuwatch.sources.simulated.waveforms import Compiler, Noise, Wave, constant_wave
@@ -34,7 +33,7 @@ class SimulatedGpu:
         plan: GpuPlan,
         timeline: Timeline,
         noise: Noise,
-        busy: Callable[[Call, Wave], Wave] | None = None,
+        busy: BusyFiles,
     ) -> None:
         self.plan = plan
         self.model = plan.model
@@ -42,10 +41,11 @@ class SimulatedGpu:
         self.timeline = timeline
         self.procs_mem: Wave = constant_wave(0.0)  # set by the driver, which knows the processes
         self._scenario = scenario
+        self._busy = busy
         self._waves: dict[str, Wave] = {}
         self._compiling: set[str] = set()
         constants = {**plan.model.constants(), "gpu": float(plan.index)}
-        self.compiler = Compiler(constants, self._referred, scenario.seed, noise, busy)
+        self.compiler = Compiler(constants, self._referred, scenario.seed, noise, busy.wave)
         self._integrals: dict[str, Integral] = {}
         self._bit_times: BitTimes | None = None
         self._samples: dict[str, dict[int, float]] = {}
@@ -116,13 +116,13 @@ class SimulatedGpu:
     def _integral(self, metric: str) -> Integral:
         found = self._integrals.get(metric)
         if found is None:
-            found = self._integrals[metric] = Integral(self.wave(metric).mean)
+            found = self._integrals[metric] = Integral(self.wave(metric).mean, live=self._busy.used)
         return found
 
     def reason_times(self) -> list[float]:
         """Real seconds under each clock event reason since the start, by bit."""
         if self._bit_times is None:
-            self._bit_times = BitTimes(self.wave("throttle").at)
+            self._bit_times = BitTimes(self.wave("throttle").at, live=self._busy.used)
         scale = self.timeline.timescale
         return [seconds / scale for seconds in self._bit_times.at(self.timeline.now())]
 

@@ -32,7 +32,7 @@ class Machine:
         self.scenario = scenario
         self.timeline = timeline
         noise, busy = Noise(scenario.seed), BusyFiles(timeline)
-        self.gpus = [SimulatedGpu(scenario, plan, timeline, noise, busy.wave) for plan in scenario.gpus]
+        self.gpus = [SimulatedGpu(scenario, plan, timeline, noise, busy) for plan in scenario.gpus]
         table = ProcessTable(scenario, self.gpus, busy)
         compiler = self.gpus[0].compiler if self.gpus else Compiler(seed=scenario.seed, noise=noise)
         self.settings = Reader(scenario.host.machine, compiler)

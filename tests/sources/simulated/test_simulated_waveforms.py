@@ -107,3 +107,17 @@ def test_bit_times_count_each_reason() -> None:
     assert seconds[2] == pytest.approx(85, abs=1)
     assert seconds[5] == pytest.approx(100)
     assert seconds[3] == 0
+
+
+def test_a_live_integral_never_looks_ahead() -> None:
+    known_until = 0.0
+    rate = wave("square(0, 97, period=1.4, duty=0.36)").mean
+
+    def mean(start: float, end: float) -> float:
+        assert end <= known_until + 1e-9
+        return rate(start, end)
+
+    live, planned = Integral(mean, live=True), Integral(rate)
+    for known_until in (0.03, 0.33, 1.234, 7.0, 7.05, 20.01):
+        assert live.at(known_until) == pytest.approx(planned.at(known_until), abs=5)
+    assert live.at(20.01) == pytest.approx(planned.at(20.01), abs=1)
