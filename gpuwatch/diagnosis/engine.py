@@ -48,11 +48,11 @@ class Catalogue:
 
 def built_in() -> Catalogue:
     """The product's own rules and texts."""
-    from gpuwatch.diagnosis import texts
     from gpuwatch.diagnosis.catalogue import PLACES
     from gpuwatch.diagnosis.rules import RULES
+    from gpuwatch.diagnosis.texts import label, render
 
-    return Catalogue(RULES, PLACES, texts.render, texts.label)
+    return Catalogue(RULES, PLACES, render, label)
 
 
 class Engine:

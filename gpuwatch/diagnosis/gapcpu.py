@@ -30,6 +30,7 @@ class Points:
 
     busy: Sequence[float]
     cores: Sequence[float]
+    waits: Sequence[float] = ()  # run-queue wait over the same spans, where it is known
 
 
 def regress(points: Points) -> GapCpu | str:
@@ -49,13 +50,23 @@ def regress(points: Points) -> GapCpu | str:
     gap = mean_cores - slope * mean_busy
     rest = sum(map(mul, cores, cores)) - slope * product
     error = sqrt(max(0.0, rest) / (count - 2) * (1 / count + mean_busy**2 / spread))
-    return GapCpu(gap_cores=gap, busy_cores=gap + slope, sample_count=count, error_cores=error)
+    return GapCpu(gap, gap + slope, count, error, _intercept(points.waits, busy, mean_busy, spread))
+
+
+def _intercept(
+    values: Sequence[float], busy: Sequence[float], mean_busy: float, spread: float
+) -> float | None:
+    """What the line of `values` gives at an idle GPU; `busy` is centred."""
+    if not values:
+        return None
+    slope: float = sum(map(mul, busy, values)) / spread
+    return sum(values) / len(values) - slope * mean_busy
 
 
 def burst_points(thread: ThreadBurst, utilization: Burst, high: float) -> Points:
     """CPU use between two readings of a thread against mean utilization in just that span."""
     integral = _Integral(utilization)
-    busy, cores = [], []
+    busy, cores, waits = [], [], []
     before: tuple[float, int] | None = None  # busy seconds and stretch at the reading before
     for index, time in enumerate(thread.times_s):
         here = integral.at(time)
@@ -66,8 +77,9 @@ def burst_points(thread: ThreadBurst, utilization: Burst, high: float) -> Points
                 part = (here[0] - before[0]) / step / high
                 busy.append(1.0 if part > 1.0 else part)
                 cores.append(ran_ns * 1e-9 / step)
+                waits.append((thread.wait_ns[index] - thread.wait_ns[index - 1]) * 1e-9 / step)
         before = here
-    return Points(busy, cores)
+    return Points(busy, cores, waits)
 
 
 def tick_points(cores: Sequence[float], utilization: Sequence[float], high: float) -> Points:

@@ -18,6 +18,7 @@ class GapCpu:
     busy_cores: float
     sample_count: int
     error_cores: float  # standard error of gap_cores
+    gap_wait_cores: float | None = None  # meanwhile runnable but without a core; on a crowded host
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,16 @@ def test_spans_over_a_hole_or_outside_are_left_out():
     assert points.busy == pytest.approx([0.0, 0.5, 0.0])
 
 
+def test_waiting_for_a_core_in_the_gaps_is_told_apart_from_running():
+    busy = [0.0, 1.0] * 10
+    found = regress(
+        Points(busy, [0.6 if b == 0 else 1.0 for b in busy], [0.4 if b == 0 else 0.0 for b in busy])
+    )
+    assert found.gap_cores == pytest.approx(0.6)
+    assert found.gap_wait_cores == pytest.approx(0.4)
+    assert regress(Points(busy, busy)).gap_wait_cores is None
+
+
 def test_a_counter_that_went_back_is_left_out():
     utilization = Burst((0.0, 0.2, 0.4, 0.6, 0.8), (1.0,) * 5)
     thread = ThreadBurst((1, 1), 1, (0.1, 0.3, 0.5, 0.7), (100, 200, 50, 150), (0,) * 4)
