@@ -13,7 +13,6 @@ from gpuwatch.sources.simulated.settings import Reader
 from gpuwatch.sources.simulated.waveforms import Compiler, Wave, constant_wave
 
 SHELL_PID = 3001
-LAUNCHER_PID = 3900
 OWN_PID = 3050
 _OTHERS_PID = 2801
 #: A CPU waits for its GPU by spinning, so the main thread is busy whenever the GPU is.
@@ -66,6 +65,8 @@ class Builder:
         self._machine = machine
         self._compiler = compiler
         self._next = 0
+        self._shells = {"demo": SHELL_PID}
+        self._launchers: dict[str, int] = {}
         self.processes: list[SimulatedProcess] = []
         self.loads: list[Load] = []
         self.mask: int | None = None
@@ -73,13 +74,20 @@ class Builder:
     def build(self, jobs: dict[int, Settings], extras: list[Settings]) -> None:
         trainers = [found for plan in self._table.plans for found in self._pids(plan)]
         self._next = max([4000, *(pid for pid, _, _ in trainers)]) + 100
-        ranks = len([1 for _, plan, _ in trainers if plan.kinds & (COMPUTE | MPS)]) > 1
         self._background()
-        for pid, plan, gpu in trainers:
-            settings = {**jobs.get(gpu.index, {}), **plan.host}
-            self._gpu_process(pid, plan, gpu, Reader(settings, gpu.compiler), ranks)
-        for settings in extras:
-            self._extra(Reader(settings, self._compiler))
+        readers = [
+            Reader({**jobs.get(gpu.index, {}), **plan.host}, gpu.compiler) for _, plan, gpu in trainers
+        ]
+        cards: dict[str, set[int]] = {}
+        for (_, plan, gpu), settings in zip(trainers, readers, strict=True):
+            if plan.kinds & (COMPUTE | MPS):
+                cards.setdefault(settings.text("user", "demo"), set()).add(gpu.index)
+        for (pid, plan, gpu), settings in zip(trainers, readers, strict=True):
+            # One user's processes on several cards are the ranks of one job.
+            ranks = len(cards.get(settings.text("user", "demo"), ())) > 1
+            self._gpu_process(pid, plan, gpu, settings, ranks)
+        for extra in extras:
+            self._extra(Reader(extra, self._compiler))
         self._others()
 
     def _pids(self, plan: ProcessPlan) -> list[tuple[int, ProcessPlan, SimulatedGpu]]:
@@ -137,12 +145,14 @@ class Builder:
         mask = round(settings.number("mask", "0")) or None
         self.mask = mask or self.mask
         memory = gpu.compiler.wave(plan.memory).at(0.0) if plan.memory else 0.0
+        user = settings.text("user", "demo")
+        shell = self._shell(user)
         trainer = SimulatedProcess(
             pid=pid,
-            parent=LAUNCHER_PID if ranks else SHELL_PID,
+            parent=self._launcher(user, shell) if ranks else shell,
             name=settings.text("name", "python"),
             command=settings.text("cmd", "python train.py"),
-            user=settings.text("user", "demo"),
+            user=user,
             threads=[],
             start_s=plan.start_s if plan.start_s > -math.inf else -age_s,
             end_s=plan.end_s,
@@ -153,7 +163,7 @@ class Builder:
             libraries=settings.text("maps", "torch PIL") + " cuda",
             environment=settings.text("env", ""),
             mask=mask,
-            session=SHELL_PID,
+            session=shell,
         )
         main = self._thread(
             trainer, pid, trainer.name, settings.wave("main.cpu", _SPIN), settings, "main.delay"
@@ -166,22 +176,29 @@ class Builder:
             shown = name if named or name.startswith("cuda") else trainer.name
             trainer.threads.append(self._thread(trainer, self._id(), shown, constant_wave(cores)))
         if ranks:
-            self._launcher(trainer.user)
             for name in ("pt_nccl_watchdg", "pt_nccl_heartbt"):
                 trainer.threads.append(self._thread(trainer, self._id(), name, constant_wave(0.0)))
         trainer.files = [f"/data/{trainer.pid}/train/{n:05d}.tar" for n in range(3)] if not workers else []
         return trainer
 
-    def _launcher(self, user: str) -> None:
-        """The parent of the ranks of a job on several GPUs."""
-        if all(process.pid != LAUNCHER_PID for process in self.processes):
-            threads = [SimulatedThread(LAUNCHER_PID, "pt_elastic")]
-            command = "/usr/bin/python3 /usr/bin/torchrun --nproc-per-node=gpu train.py"
+    def _shell(self, user: str) -> int:
+        """Everybody works in a session of their own."""
+        if user not in self._shells:
+            pid = self._id()
+            self._shells[user] = pid
             self._add(
-                SimulatedProcess(
-                    LAUNCHER_PID, SHELL_PID, "pt_elastic", command, user, threads, session=SHELL_PID
-                )
+                SimulatedProcess(pid, 901, "bash", "-bash", user, [SimulatedThread(pid, "bash")], -86400.0)
             )
+        return self._shells[user]
+
+    def _launcher(self, user: str, shell: int) -> int:
+        """The parent of the ranks of a job on several GPUs."""
+        if user not in self._launchers:
+            pid = self._launchers[user] = self._id()
+            threads = [SimulatedThread(pid, "pt_elastic")]
+            command = "/usr/bin/python3 /usr/bin/torchrun --nproc-per-node=gpu train.py"
+            self._add(SimulatedProcess(pid, shell, "pt_elastic", command, user, threads, session=shell))
+        return self._launchers[user]
 
     def _workers(self, trainer: SimulatedProcess, settings: Reader, count: int) -> None:
         if not count:

@@ -112,7 +112,7 @@ class ProcessFiles:
             return "/system.slice/session.scope" if process.user == "root" else "/user.slice/session.scope"
         if self._machine.settings.text("container", "") == "docker":
             return "/system.slice/docker-4f2c9a.scope"
-        return "/user.slice/job.scope"
+        return "/user.slice/job.scope" if process.user == VIEWER else f"/user.slice/{process.user}.scope"
 
     def _process(self, pid: int, rest: str) -> SimulatedProcess:
         process = self._machine.process(pid)

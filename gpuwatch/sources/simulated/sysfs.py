@@ -5,7 +5,7 @@ from collections.abc import Callable
 from gpuwatch.sources.simulated.gpu import SimulatedGpu
 from gpuwatch.sources.simulated.host_files import disks
 from gpuwatch.sources.simulated.machine import Machine, whole
-from gpuwatch.sources.simulated.process_files import ProcessFiles
+from gpuwatch.sources.simulated.process_files import VIEWER, ProcessFiles
 
 _RATES = ("", "2.5 GT/s PCIe", "5.0 GT/s PCIe", "8.0 GT/s PCIe", "16.0 GT/s PCIe", "32.0 GT/s PCIe")
 #: Control group files of the job: ten periods a second.
@@ -138,10 +138,10 @@ def _pci(machine: Machine, gpu: SimulatedGpu, made: dict[str, Maker], links: dic
 def _control_groups(machine: Machine, files: ProcessFiles) -> dict[str, Maker]:
     made: dict[str, Maker] = {}
     quota = machine.settings.number("cg.quota", "0")
-    paths = {files.cgroup_path(process): process.of_job for process in machine.processes.values()}
-    for path, of_job in paths.items():
+    mine = {files.cgroup_path(p): p.of_job and p.user == VIEWER for p in machine.processes.values()}
+    for path, is_job in mine.items():
         base = f"/sys/fs/cgroup{path}"
-        limited = of_job and quota > 0
+        limited = is_job and quota > 0
         limit = f"{round(quota * 100000)} 100000\n" if limited else "max 100000\n"
         made[f"{base}/cpu.max"] = _constant(limit)
         made[f"{base}/memory.max"] = _constant("max\n")

@@ -157,6 +157,14 @@ def test_ranks_have_one_parent() -> None:
     assert b"pt_nccl_watchdg\n" in names
 
 
+def test_other_users_are_no_part_of_the_job() -> None:
+    host = Host("gpus = t4\n[proc]\npid = 50\n[proc]\npid = 60\n#host user = alex\n")
+    mine, other = host.stat(50), host.stat(60)
+    for place in (1, 2, 3):  # parent, process group, session
+        assert mine[place] != other[place]
+    assert host.tree.read("/proc/50/cgroup") != host.tree.read("/proc/60/cgroup")
+
+
 def test_ages_are_from_before_the_start() -> None:
     host = Host(STARVED + "#host age = 1800\n")
     uptime = float(host.tree.read("/proc/uptime").split()[0])
