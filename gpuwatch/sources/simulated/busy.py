@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from gpuwatch.sources.simulated.language import Call
 from gpuwatch.sources.simulated.timeline import Timeline
-from gpuwatch.sources.simulated.waveforms import Wave
+from gpuwatch.sources.simulated.waves import Wave
 
 _PAGE = 4096
 _MAGIC = b"VGPU0001"

@@ -7,7 +7,8 @@ from gpuwatch.sources.simulated.busy import BusyFiles
 from gpuwatch.sources.simulated.integrals import BitTimes, Integral
 from gpuwatch.sources.simulated.scenario import Fault, GpuPlan, Scenario
 from gpuwatch.sources.simulated.timeline import Timeline
-from gpuwatch.sources.simulated.waveforms import Compiler, Noise, Wave, constant_wave
+from gpuwatch.sources.simulated.waveforms import Compiler, Noise
+from gpuwatch.sources.simulated.waves import Wave, constant_wave
 
 _FEW_BUSES = (0x01, 0x25, 0x41, 0x61)
 _MANY_BUSES = (0x18, 0x2A, 0x3A, 0x5D, 0x9A, 0xAB, 0xBA, 0xDB)

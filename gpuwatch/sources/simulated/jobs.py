@@ -10,7 +10,8 @@ from gpuwatch.sources.simulated.parse_values import parse_expression
 from gpuwatch.sources.simulated.processes import ProcessTable
 from gpuwatch.sources.simulated.scenario import COMPUTE, MPS, ProcessPlan, Settings
 from gpuwatch.sources.simulated.settings import Reader
-from gpuwatch.sources.simulated.waveforms import Compiler, Wave, constant_wave
+from gpuwatch.sources.simulated.waveforms import Compiler
+from gpuwatch.sources.simulated.waves import Wave, constant_wave
 
 SHELL_PID = 3001
 OWN_PID = 3050

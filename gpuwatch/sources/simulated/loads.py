@@ -10,7 +10,7 @@ import math
 import threading
 from dataclasses import dataclass
 
-from gpuwatch.sources.simulated.waveforms import Wave
+from gpuwatch.sources.simulated.waves import Wave
 
 #: Fine enough for the phases of a training step a second long.
 STEP_S = 1 / 24

@@ -12,7 +12,8 @@ from gpuwatch.sources.simulated.processes import ProcessTable
 from gpuwatch.sources.simulated.scenario import Scenario
 from gpuwatch.sources.simulated.settings import Reader
 from gpuwatch.sources.simulated.timeline import Timeline
-from gpuwatch.sources.simulated.waveforms import Compiler, Noise, Wave
+from gpuwatch.sources.simulated.waveforms import Compiler, Noise
+from gpuwatch.sources.simulated.waves import Wave
 
 _UPTIME_S = "5*24*3600"
 _TYPICAL_S = 30.0

@@ -7,7 +7,7 @@ from gpuwatch.sources.simulated.busy import BusyFiles
 from gpuwatch.sources.simulated.gpu import SimulatedGpu
 from gpuwatch.sources.simulated.language import Node, Number, Reference
 from gpuwatch.sources.simulated.scenario import ProcessPlan, Scenario
-from gpuwatch.sources.simulated.waveforms import Wave, constant_wave
+from gpuwatch.sources.simulated.waves import Wave, constant_wave
 
 #: Pids of the processes of a scenario that tells of a job but lists no process.
 FIRST_PID = 4001

@@ -3,7 +3,8 @@
 from gpuwatch.sources.simulated.language import Node
 from gpuwatch.sources.simulated.parse_values import parse_expression
 from gpuwatch.sources.simulated.scenario import Settings
-from gpuwatch.sources.simulated.waveforms import Compiler, Wave
+from gpuwatch.sources.simulated.waveforms import Compiler
+from gpuwatch.sources.simulated.waves import Wave
 
 
 class Reader:

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from gpuwatch.sources.simulated.integrals import BitTimes, Integral
 from gpuwatch.sources.simulated.language import ExpressionParser
-from gpuwatch.sources.simulated.waveforms import Compiler, Wave
+from gpuwatch.sources.simulated.waveforms import Compiler
+from gpuwatch.sources.simulated.waves import Wave
 
 
 def wave(text: str, seed: int = 1, gpu: int = 0) -> Wave:
