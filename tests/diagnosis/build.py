@@ -86,7 +86,7 @@ class Process:
     group_id: int | None = None
     session_id: int | None = None
     threads: tuple[str, ...] = ()  # names beside the main thread
-    cgroup: CgroupReading | None = None
+    cgroup: CgroupReading | Callable[[float], CgroupReading] | None = None
     facts: ProcessFacts | None = None
     burst: bool = True  # its main thread is read several times a second
     start_ticks: int = 1000
@@ -127,6 +127,9 @@ class Scene:
     start_s: float = 10_000.0
     jitter: float = 0.0  # of the interval, 0..0.3
     driver: DriverStatus = field(default_factory=lambda: DriverStatus(DriverState.OK))
+    virtual_machine: bool | None = None
+    duration_s: Wave = 0.0  # of taking a sample
+    hidden_processes: int = 0
 
     def machine(self) -> Machine:
         defaults: dict[str, Any] = {
@@ -149,7 +152,11 @@ class Scene:
         }
         gpus = tuple(GpuInfo(uuid=gpu.uuid, index=gpu.index, **{**defaults, **gpu.info}) for gpu in self.gpus)
         host = HostInfo(
-            "box", logical_cores=self.cores, physical_cores=self.cores, memory_total_bytes=64 * GIB
+            "box",
+            logical_cores=self.cores,
+            physical_cores=self.cores,
+            memory_total_bytes=64 * GIB,
+            virtual_machine=self.virtual_machine,
         )
         return Machine(host=host, gpus=gpus)
 
@@ -174,6 +181,8 @@ class Scene:
             monotonic_s=now,
             wall_s=1.7e9 + t,
             interval_s=self.interval_s,
+            duration_s=at(self.duration_s, t),
+            hidden_processes=self.hidden_processes,
             driver=self.driver,
             gpus=tuple(self._gpu(gpu, before, t, state) for gpu in self.gpus),
             host=self._host(t, state),
@@ -290,7 +299,7 @@ class Scene:
             session_id=process.session_id,
             usable_cores=process.usable_cores,
             affinity_cores=None if process.usable_cores is None else round(process.usable_cores),
-            cgroup=process.cgroup,
+            cgroup=process.cgroup(t) if callable(process.cgroup) else process.cgroup,
             threads=(main, *others),
             facts=process.facts,
             **process.extra,

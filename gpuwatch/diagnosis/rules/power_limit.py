@@ -11,6 +11,7 @@ LOWERED_RATIO, LOWERED_EXIT_RATIO = 0.95, 0.97
 CAPPED_RATIO, CAPPED_S, CAPPED_UTILIZATION = 0.50, 60.0, 0.70
 #: A laptop's limit that takes more values than this in ten minutes moves by itself.
 MOVING_LIMITS, MOVING_S = 3, 600.0
+LAPTOP_S = 60.0  # watched at least
 
 
 def power_limit_lowered(window: Window, active: bool) -> Outcome:
@@ -24,8 +25,13 @@ def power_limit_lowered(window: Window, active: bool) -> Outcome:
         default = window.info.power_limit_max_w
     if not default:
         return inventory_missing(window, "power_limit_default_w", "the card's default power limit")
-    if laptop and len(set(window.present("power_limit_w", MOVING_S))) > MOVING_LIMITS:
-        return Abstain("this laptop moves its power limit by itself")
+    if laptop:
+        past = window.present("power_limit_w", MOVING_S)
+        if len(set(past)) > MOVING_LIMITS:
+            return Abstain("this laptop moves its power limit by itself")
+        seen_s = len(past) * window.sample.interval_s
+        if seen_s < LAPTOP_S:
+            return Abstain("watching whether the power limit moves", seconds_left=LAPTOP_S - seen_s)
     capped = _capped_ratio(window)
     if limit >= (LOWERED_EXIT_RATIO if active else LOWERED_RATIO) * default:
         at_limit = capped is not None and capped >= CAPPED_RATIO

@@ -39,7 +39,7 @@ def gpu_shared(window: Window, active: bool) -> Outcome:
     guests = [
         _guest(window, entry, by_pid.get(entry.pid))
         for entry in reading.processes
-        if entry.pid not in family and not _harmless(entry, by_pid.get(entry.pid), trainer)
+        if entry.pid not in family and not _harmless(window, entry, by_pid.get(entry.pid), trainer)
     ]
     if not guests:
         mps = any(entry.kind == "MPS" for entry in reading.processes)
@@ -63,12 +63,14 @@ def _family(window: Window, trainer: ProcessReading) -> frozenset[int]:
     return frozenset(pids | {key[0] for key in trainers})
 
 
-def _harmless(entry: GpuProcess, process: ProcessReading | None, trainer: ProcessReading) -> bool:
-    """The driver's MPS server, and what was started together with the job."""
+def _harmless(
+    window: Window, entry: GpuProcess, process: ProcessReading | None, trainer: ProcessReading
+) -> bool:
+    """The driver's MPS server, an entry of a process that has ended, and what belongs to the job."""
     if entry.kind == "MPS":
         return True
     if process is None:
-        return False
+        return window.sample.hidden_processes == 0
     if process.name.startswith("nvidia-cuda-mps"):
         return True
     if process.role is ProcessRole.GRAPHICS:

@@ -6,7 +6,7 @@ from math import ceil
 from gpuwatch.diagnosis.interface import Abstain, Clear
 from gpuwatch.diagnosis.rules.common import lower, missing, shape_evidence
 from gpuwatch.diagnosis.window import JobView, Window
-from gpuwatch.model import Confidence, Evidence, ShapeKind
+from gpuwatch.model import Confidence, Evidence, Shape, ShapeKind
 
 UNSEEN_JOB = "the job's process cannot be seen from here"
 #: A shape needs half a minute; until a minute is full the result is preliminary.
@@ -28,6 +28,8 @@ FULL_CORE_EXIT = 0.80
 #: An estimate with a larger standard error counts as one signal less.
 UNSURE_CORES = 0.25
 
+#: Fewer points a cycle than this, and the shape is no picture of the gaps.
+SAMPLES_PER_CYCLE = 3.5
 _UNRESOLVED = frozenset({ShapeKind.FLAT_LOW, ShapeKind.VARIABLE})
 
 
@@ -53,11 +55,18 @@ def waiting(window: Window, active: bool) -> Waiting | Abstain | Clear:
     if shape.kind is ShapeKind.PULSED and shape.stall_ratio is not None:
         if shape.stall_ratio < least:
             return Clear("hardly any waiting")
-        return Waiting(shape.stall_ratio, shape.stall_low_ratio, shape.stall_high_ratio, True)
+        return Waiting(shape.stall_ratio, shape.stall_low_ratio, shape.stall_high_ratio, _is_resolved(shape))
     mean = shape.mean_ratio
     if shape.kind in _UNRESOLVED and mean is not None and mean < FLAT_UTILIZATION:
         return Waiting(1.0 - mean, None, None, False)
     return Clear("" if mean is None else f"the GPU does not wait ({mean:.0%} busy)".replace("%", " %"))
+
+
+def _is_resolved(shape: Shape) -> bool:
+    """Pulses about as fast as the samples look like slower ones (aliases)."""
+    if not shape.buffered or not shape.cycles or shape.resolution_s is None:
+        return True
+    return shape.duration_s / shape.cycles >= SAMPLES_PER_CYCLE * shape.resolution_s
 
 
 def power_ratio(window: Window) -> float | None:
