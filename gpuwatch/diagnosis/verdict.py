@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from gpuwatch.diagnosis.ledger_causes import STARVED
 from gpuwatch.diagnosis.verdict_facts import (
+    LOSS_MIN,
     Choice,
     GpuFacts,
     Loss,
@@ -35,6 +36,8 @@ FIRST_S, PRELIMINARY_S = 30.0, 60.0
 MIN_LIFE_S = 20.0
 CHALLENGER_LEAD, CHALLENGER_S = 0.10, 15.0
 CLEAR_S = 30.0
+#: So much waiting is looked into before a warning of unknown cost becomes the verdict.
+WAITS_CLEARLY = 0.15
 #: With more of the minute than this unknown, "nothing slows it" would be a guess.
 UNMEASURED = 0.5
 #: Strongest lever first, among those whose gain cannot be seen from outside (diagnosis §4.2.3).
@@ -156,10 +159,12 @@ def _of_job(facts: TickFacts, ready: Sequence[GpuFacts]) -> _Proposal:
             preliminary=preliminary,
         )
         return _Proposal((choice.loss.finding.rule, gpu.uuid), verdict, choice.loss.ratio)
-    if preliminary and max(one.ratio(LedgerKey.WAITING) for one in ready) >= 0.08:
-        return _Proposal(("looking", ""), looking(facts, None))
     lever = _lever(facts.findings)
-    if lever is not None and severity_at_least(lever.severity, Severity.WARNING):
+    warns = lever is not None and severity_at_least(lever.severity, Severity.WARNING)
+    waiting = max(one.ratio(LedgerKey.WAITING) for one in ready)
+    if preliminary and waiting >= (WAITS_CLEARLY if warns else LOSS_MIN):
+        return _Proposal(("looking", ""), looking(facts, None))
+    if lever is not None and warns:
         return _Proposal(("finding", lever.rule), plain_finding(facts, lever, preliminary))
     if all(one.ratio(LedgerKey.UNKNOWN) > UNMEASURED for one in ready):
         return _Proposal(("state", "unmeasured"), unmeasured(ready, lever))

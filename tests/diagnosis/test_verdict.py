@@ -185,6 +185,14 @@ def test_a_warning_whose_cost_is_unknown_is_the_verdict_when_nothing_is_lost():
     assert "cannot be measured" in verdict.detail
 
 
+def test_in_the_first_minute_a_warning_speaks_unless_the_gpu_clearly_waits():
+    link = finding("pcie-width-reduced", Layer.HARDWARE, None, kind=Kind.OPPORTUNITY)
+    a_little = gpu([(LedgerKey.WAITING, 0.09, None)], [link], steady_s=40.0)
+    assert verdict_of(a_little).rule == "pcie-width-reduced"
+    clearly = gpu([(LedgerKey.WAITING, 0.5, None)], [link], steady_s=40.0)
+    assert verdict_of(clearly).detail == "looking for the cause"
+
+
 def test_a_warning_on_several_cards_names_them_all():
     def limit(index):
         return finding(
