@@ -9,26 +9,13 @@ from gpuwatch.sources.simulated.scenario import Scenario
 
 _FOLDER = files(__package__) / "scenarios"
 _ENDING = ".scn"
-#: The order in which they are told: the essay's stories first.
-_ORDER = (
-    "starved",
-    "workers",
-    "disk",
-    "thermal",
-    "power-cap",
-    "pcie-x4",
-    "straggler",
-    "healthy",
-    "mixed",
-    "lost",
-)
 
 
 @cache
 def scenario_names() -> tuple[str, ...]:
     """Names of the scenarios that come with the program."""
     names = [entry.name.removesuffix(_ENDING) for entry in _FOLDER.iterdir() if entry.name.endswith(_ENDING)]
-    return tuple(sorted(names, key=lambda name: (_ORDER.index(name) if name in _ORDER else 99, name)))
+    return tuple(sorted(names))
 
 
 def describe(name: str) -> str:

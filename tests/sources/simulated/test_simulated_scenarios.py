@@ -16,7 +16,7 @@ NAMES = scenario_names()
 
 
 def test_the_stories_are_there() -> None:
-    stories = "starved workers disk thermal power-cap pcie-x4 straggler healthy mixed lost"
+    stories = "disk healthy lost mixed pcie-x4 power-cap starved straggler thermal workers"
     assert " ".join(NAMES) == stories
 
 
