@@ -177,14 +177,17 @@ def test_a_tick_is_cheap(name: str, limit_ms: float) -> None:
 @pytest.mark.interop
 @pytest.mark.parametrize("name", NAMES)
 def test_the_c_driver_loads_the_same_file(name: str, tmp_path) -> None:
-    """GPUWATCH_C_DRIVER is the folder of a libnvidia-ml.so.1 that plays the same language."""
+    """GPUWATCH_C_DRIVER: the folder of a libnvidia-ml.so.1 that plays the same language, and
+    GPUWATCH_C_DRIVER_VARIABLE: the environment variable in which it finds its scenario.
+    """
     folder = os.environ.get("GPUWATCH_C_DRIVER")
-    if not folder or not os.path.exists(f"{folder}/libnvidia-ml.so.1"):
+    variable = os.environ.get("GPUWATCH_C_DRIVER_VARIABLE")
+    if not folder or not variable or not os.path.exists(f"{folder}/libnvidia-ml.so.1"):
         pytest.skip("GPUWATCH_C_DRIVER names no driver")
     from gpuwatch.sources.simulated.library import scenario_path
 
     code = "import pynvml as p; p.nvmlInit(); print(p.nvmlDeviceGetCount())"
-    environment = {**os.environ, "LD_LIBRARY_PATH": folder, "FAKENVML_SCENARIO": str(scenario_path(name))}
+    environment = {**os.environ, "LD_LIBRARY_PATH": folder, variable: str(scenario_path(name))}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
     )
