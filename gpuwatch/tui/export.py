@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from gpuwatch.model import Finding
 from gpuwatch.state import State
 
 #: Columns of the text file: what fits into a mail or an issue.
@@ -36,6 +37,15 @@ def export_evidence(state: State, directory: Path) -> Path:
     text = stem.with_suffix(".txt")
     _write_whole(text, "\n".join(lines) + "\n")
     return text
+
+
+def finding_lines(finding: Finding) -> list[str]:
+    """A finding as plain sentences."""
+    text = finding.text
+    lines = [text.title, *(f"because {reason}" for reason in text.because)]
+    lines += [f"wrong if {text.wrong_if}"] if text.wrong_if else []
+    lines += [f"settle it by {text.settle}"] if text.settle else []
+    return lines + [f"do: {step}" for step in text.advice]
 
 
 def _write_whole(path: Path, text: str) -> None:

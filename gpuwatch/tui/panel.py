@@ -25,11 +25,11 @@ class Panel(Widget):
     DEFAULT_CSS = "Panel { width: 100%; height: 100%; }"
 
     class Clicked(Message):
-        """A click on a cell of the panel called `panel`."""
+        """A click on a cell of the panel called `panel`, which shows `rows`."""
 
-        def __init__(self, panel: str, x: int, y: int) -> None:
+        def __init__(self, panel: str, rows: Sequence[Row], x: int, y: int) -> None:
             super().__init__()
-            self.panel, self.x, self.y = panel, x, y
+            self.panel, self.rows, self.x, self.y = panel, rows, x, y
 
     class Wheel(Message):
         """One step of the wheel over the panel; `rows` is positive downwards."""
@@ -78,7 +78,7 @@ class Panel(Widget):
         return changed
 
     def on_click(self, event: events.Click) -> None:
-        self.post_message(self.Clicked(self.id or "", event.x, event.y))
+        self.post_message(self.Clicked(self.id or "", self._rows, event.x, event.y))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()

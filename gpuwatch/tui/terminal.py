@@ -25,6 +25,8 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import BinaryIO
 
+from rich.console import RenderableType
+from textual.app import App
 from textual.drivers._writer_thread import WriterThread
 from textual.drivers.linux_driver import LinuxDriver
 
@@ -234,6 +236,27 @@ class Driver(LinuxDriver):
             with contextlib.suppress(queue.Full):
                 writer._queue.put(data, timeout=0.5)
                 return
+
+
+class FullScreenApp(App[None]):
+    """An app that fails in silence: `failure` holds the reason for whoever started it.
+
+    Private: Textual would print a traceback with all local values over the terminal.
+    """
+
+    ENABLE_COMMAND_PALETTE = False
+
+    @property
+    def failure(self) -> Exception | None:
+        return self._exception
+
+    def panic(self, *renderables: RenderableType) -> None:
+        if self._exception is None:
+            self._exception = RuntimeError("the screen failed")
+        self._close_messages_no_wait()
+
+    def _fatal_error(self) -> None:
+        self._close_messages_no_wait()
 
 
 def driver_for(screen: Tty) -> type[Driver]:

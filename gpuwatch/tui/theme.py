@@ -7,9 +7,11 @@ meaning alone: glyph, word and position do. "ansi" follows the user's own 16 col
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
-#: In the order in which the key goes through them; "plain" is never left.
-CYCLE = ("dark", "light", "ansi")
+from rich.style import Style
+
+from gpuwatch.tui.plan import THEMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,6 @@ class Palette:
     bad: str | None
     accent: str | None
     series: tuple[str | None, ...]
-    wait: str | None
     slow: str | None
     selected: str | None  # background of a selected row
 
@@ -39,7 +40,6 @@ PALETTES: Mapping[str, Palette] = {
         bad="#ff7030",
         accent="#56b4e9",
         series=("#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#f0e442"),
-        wait="#e69f00",
         slow="#cc79a7",
         selected="#303030",
     ),
@@ -51,9 +51,8 @@ PALETTES: Mapping[str, Palette] = {
         warn="#8f5f00",
         bad="#b84300",
         accent="#0069a8",
-        series=("#0069a8", "#8f5f00", "#00775a", "#a3477f", "#6b6500"),
-        wait="#8f5f00",
-        slow="#a3477f",
+        series=("#0069a8", "#8f5f00", "#00775a", "#8f3a72", "#6b6500"),
+        slow="#8f3a72",
         selected="#e4e4e4",
     ),
     "ansi": Palette(
@@ -65,9 +64,53 @@ PALETTES: Mapping[str, Palette] = {
         bad="red",
         accent="cyan",
         series=("cyan", "yellow", "green", "magenta", "blue"),
-        wait="yellow",
         slow="magenta",
         selected=None,
     ),
-    "plain": Palette(None, None, None, None, None, None, None, (None,) * 5, None, None, None),
+    "plain": Palette(None, None, None, None, None, None, None, (None,) * 5, None, None),
 }
+
+
+def next_theme(theme: str) -> str:
+    """The one after it; without colour there is nothing to choose."""
+    return THEMES[(THEMES.index(theme) + 1) % len(THEMES)] if theme in THEMES else theme
+
+
+@cache
+def styles(theme: str) -> Mapping[str, Style]:
+    """Role -> style; each has the background too, so a row never inherits anything."""
+    colors = PALETTES[theme]
+
+    def ink(color: str | None, *, bold: bool = False) -> Style:
+        return Style(color=color, bgcolor=colors.background, bold=bold or None)
+
+    sky, orange, green, purple, yellow = colors.series
+    # Terminals with 16 colours have no shade between text and background that is sure to be seen.
+    chosen = Style(reverse=True) if colors.selected is None else Style(bgcolor=colors.selected, bold=True)
+    return {
+        "": ink(colors.text),
+        "title": ink(colors.text, bold=True),
+        "heading": ink(colors.dim),
+        "label": ink(colors.dim),
+        "value": ink(colors.text),
+        "dim": ink(colors.dim),
+        "ok": ink(colors.ok),
+        "warn": ink(colors.warn),
+        "bad": ink(colors.bad, bold=True),
+        "accent": ink(colors.accent, bold=True),
+        "key": ink(colors.accent, bold=True),
+        "selected": ink(colors.text) + chosen,
+        "series1": ink(sky),
+        "series2": ink(orange),
+        "series3": ink(green),
+        "series4": ink(purple),
+        "series5": ink(yellow),
+        "bar_busy": ink(colors.ok),
+        "bar_slow": ink(colors.slow),
+        "bar_wait": ink(colors.warn),
+        "bar_peers": ink(sky),
+        "bar_foreign": ink(colors.bad),
+        "bar_pause": ink(yellow),
+        "bar_idle": ink(colors.dim),
+        "bar_unknown": ink(colors.dim),
+    }
