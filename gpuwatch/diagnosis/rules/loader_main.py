@@ -7,6 +7,7 @@ from gpuwatch.diagnosis.rules.waiting import (
     Waiting,
     confidence,
     job_evidence,
+    main_gap,
     prepares_data,
     runs_in_gaps,
     waiting,
@@ -31,7 +32,7 @@ def loader_in_main_process(window: Window, active: bool) -> Outcome:
     found = waiting(window, active)
     if not isinstance(found, Waiting):
         return found
-    runs = runs_in_gaps(job, active)
+    runs = runs_in_gaps(window, job, active)
     if runs is None:
         return Abstain(f"CPU of the main thread: {window.why_absent('main_cpu_cores')}")
     if not runs:
@@ -46,9 +47,9 @@ def loader_in_main_process(window: Window, active: bool) -> Outcome:
 
 
 def _found(window: Window, job: JobView, found: Waiting) -> Fires:
-    gap = job.main_gap
+    gap = main_gap(window)
     running = gap.gap_cores if gap is not None else job.main_cpu_cores or 0.0
-    sure = confidence(job, found)
+    sure = confidence(window, found)
     if _others_busy(job):
         sure = lower(sure)
     wanted = wanted_workers(found.share, 0)

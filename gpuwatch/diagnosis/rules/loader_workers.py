@@ -111,7 +111,7 @@ def _pool(window: Window, active: bool) -> _Pool | Clear | Abstain:
     enough = job.worker_cpu_cores >= FULL_WORKER_EXIT if active else full_part >= FULL_PART
     if not enough:
         return Clear(f"workers use {job.worker_cpu_cores:.2f} core each")
-    if sleeps_in_gaps(job) is False:
+    if sleeps_in_gaps(window) is False:
         return Clear("the main thread works while the GPU idles")
     wanted = wanted_workers(waits.share, len(job.workers))
     return _Pool(job, waits, job.usable_cores, job.tree_cpu_cores, full_part, wanted)
@@ -135,7 +135,7 @@ def _full_part(window: Window, job: JobView) -> float | None:
 
 def _found(window: Window, pool: _Pool, variant: str, doubts: int) -> Fires:
     job, waits = pool.job, pool.waits
-    sure = Confidence.POSSIBLE if pool.threads else lower(confidence(job, waits), doubts)
+    sure = Confidence.POSSIBLE if pool.threads else lower(confidence(window, waits), doubts)
     evidence = job_evidence(window, job)
     evidence += (Evidence("tree_cpu_cores", "the job uses", pool.used, "cores", ">= 85 %", 30.0),)
     return Fires(

@@ -7,12 +7,13 @@ from gpuwatch.diagnosis.rules.waiting import (
     FLAT_POWER_RATIO,
     Waiting,
     job_evidence,
+    main_gap,
     power_ratio,
     prepares_data,
     runs_in_gaps,
     waiting,
 )
-from gpuwatch.diagnosis.window import JobView, Window
+from gpuwatch.diagnosis.window import Window
 from gpuwatch.model import Confidence, Evidence, Severity, ShapeKind
 
 #: Workers that use less than this are asleep.
@@ -39,7 +40,7 @@ def _starved(window: Window, found: Waiting, power: float | None) -> Fires:
     shape, job = window.shape, window.job
     certain = Confidence.MEASURED if shape is not None and shape.buffered else Confidence.LIKELY
     doubted = power is not None and power > DOUBTED_POWER_RATIO
-    variant = _variant(job, found)
+    variant = _variant(window, found)
     confidence = certain if not variant else Confidence.POSSIBLE
     if doubted:
         confidence = lower(confidence, 2)
@@ -62,12 +63,13 @@ def _starved(window: Window, found: Waiting, power: float | None) -> Fires:
     )
 
 
-def _variant(job: JobView | None, found: Waiting) -> str:
+def _variant(window: Window, found: Waiting) -> str:
     """Which of the texts: what the main thread does in the gaps leaves less to search for."""
-    if job is not None and runs_in_gaps(job) and not job.thread_workers:
+    job = window.job
+    if job is not None and runs_in_gaps(window, job) and not job.thread_workers:
         if not job.workers and not prepares_data(job):
             return "between"
         asleep = job.worker_cpu_cores is not None and job.worker_cpu_cores <= ASLEEP_CORES
-        if job.workers and asleep and job.main_gap is not None:
+        if job.workers and asleep and main_gap(window) is not None:
             return "collate"
     return "" if found.resolved else "flat"

@@ -5,7 +5,7 @@ from math import ceil
 
 from gpuwatch.diagnosis.interface import Abstain, Clear
 from gpuwatch.diagnosis.rules.common import lower, missing, shape_evidence
-from gpuwatch.diagnosis.window import JobView, Window
+from gpuwatch.diagnosis.window import GapCpu, JobView, Window
 from gpuwatch.model import Confidence, Evidence, Shape, ShapeKind
 
 UNSEEN_JOB = "the job's process cannot be seen from here"
@@ -91,28 +91,40 @@ def prepares_data(job: JobView, active: bool = False) -> bool | None:
     return None if reads is None or facts is None or facts.libraries is None else False
 
 
-def runs_in_gaps(job: JobView, active: bool = False) -> bool | None:
+def main_gap(window: Window) -> GapCpu | None:
+    """The main thread in the gaps; None where utilization is only polled.
+
+    A reading a second says how a sixth of it was, which pulls both figures towards the mean.
+    """
+    if window.job is None or window.shape is None or not window.shape.buffered:
+        return None
+    return window.job.main_gap
+
+
+def runs_in_gaps(window: Window, job: JobView, active: bool = False) -> bool | None:
     """Whether the main thread works while the GPU idles; None where even its CPU use is not known.
 
     Without the gap measure a full core stands for it, which also a spin wait would show.
     """
-    if job.main_gap is not None:
-        return job.main_gap.gap_cores >= (RUNS_EXIT if active else RUNS_IN_GAPS)
+    gap = main_gap(window)
+    if gap is not None:
+        return gap.gap_cores >= (RUNS_EXIT if active else RUNS_IN_GAPS)
     if job.main_cpu_cores is None:
         return None
     return job.main_cpu_cores >= (FULL_CORE_EXIT if active else FULL_CORE)
 
 
-def sleeps_in_gaps(job: JobView) -> bool | None:
+def sleeps_in_gaps(window: Window) -> bool | None:
     """Whether the main thread rests while the GPU idles; None without the gap measure."""
-    return None if job.main_gap is None else job.main_gap.gap_cores <= SLEEPS_IN_GAPS
+    gap = main_gap(window)
+    return None if gap is None else gap.gap_cores <= SLEEPS_IN_GAPS
 
 
-def confidence(job: JobView, found: Waiting, best: Confidence = Confidence.LIKELY) -> Confidence:
-    """One step down without the gap measure or with an unsure one, one for gaps that are not resolved."""
-    gap = job.main_gap
+def confidence(window: Window, found: Waiting) -> Confidence:
+    """Likely; a step down without the gap measure or with an unsure one, or if gaps are not resolved."""
+    gap = main_gap(window)
     steps = int(gap is None or gap.error_cores > UNSURE_CORES) + int(not found.resolved)
-    return lower(best, steps)
+    return lower(Confidence.LIKELY, steps)
 
 
 def wanted_workers(share: float, present: int) -> int:
@@ -122,9 +134,9 @@ def wanted_workers(share: float, present: int) -> int:
     return ceil(1.2 * (present if present else share) / rest)
 
 
-def gap_evidence(job: JobView) -> tuple[Evidence, ...]:
-    """CPU of the main thread in the gaps, or why it is not known, and its mean."""
-    gap = job.main_gap
+def gap_evidence(window: Window, job: JobView) -> tuple[Evidence, ...]:
+    """CPU of the main thread in the gaps and at work, or its mean where that is all there is."""
+    gap = main_gap(window)
     found = []
     if gap is not None:
         found += [
@@ -142,7 +154,7 @@ def job_evidence(window: Window, job: JobView) -> tuple[Evidence, ...]:
     """Waiting, main thread, workers, cores and reads: what the table of causes is read from."""
     found = [
         *shape_evidence(window),
-        *gap_evidence(job),
+        *gap_evidence(window, job),
         Evidence("worker_count", "worker processes", float(len(job.workers))),
     ]
     for key, label, value, unit in (

@@ -72,7 +72,7 @@ def _starved(fires: Fires, window: Window) -> FindingText:
         else "the GPU waits, cause not proven",
         because=lines(
             _TOO_FAST if flat else _period_line(window),
-            gap_line(job) if job is not None else wait.UNSEEN_JOB,
+            gap_line(window) if job is not None else wait.UNSEEN_JOB,
             _worker_line(job),
             doubt or _input_line(job, window),
         ),
@@ -97,7 +97,7 @@ def _between(window: Window) -> FindingText:
     unseen = "its reads cannot be seen" if reads is None else f"it reads only {byte_rate(reads)}"
     return FindingText(
         title="CPU work between the steps",
-        because=lines(gap_line(job), unseen + " and no decoder is known", _worker_line(job)),
+        because=lines(gap_line(window), unseen + " and no decoder is known", _worker_line(job)),
         wrong_if="this work is the job itself (an environment, a simulation, tree search)",
         settle="py-spy dump a few times while the GPU idles: what runs?",
         advice=(
@@ -113,7 +113,7 @@ def _collate(window: Window) -> FindingText:
     job = window.job
     return FindingText(
         title="the main process works while the GPU idles, its workers rest",
-        because=lines(gap_line(job), _worker_line(job), free_cores_line(job)),
+        because=lines(gap_line(window), _worker_line(job), free_cores_line(job)),
         wrong_if="it only spins while it waits for the GPU",
         settle="py-spy dump a few times while the GPU idles: is it collate or a transform?",
         advice=(
@@ -136,7 +136,7 @@ def _main_process(fires: Fires, window: Window) -> FindingText:
     return FindingText(
         title="batches are prepared in the main process (0 workers)",
         because=lines(
-            gap_line(job),
+            gap_line(window),
             reads_line(job),
             free_cores_line(job),
             _TOO_FAST if fires.variant == "unresolved" else _period_line(window),
@@ -162,7 +162,7 @@ def _few_workers(fires: Fires, window: Window) -> FindingText:
     name = "worker" if present == 1 else "workers"
     return FindingText(
         title=f"{present:.0f} {name} cannot keep up; about {wanted:.0f} would",
-        because=lines(_worker_line(job), free_cores_line(job), gap_line(job), _period_line(window)),
+        because=lines(_worker_line(job), free_cores_line(job), gap_line(window), _period_line(window)),
         wrong_if="workers do not add up: one lock, one file, one slow disk behind all of them",
         settle=f"num_workers={wanted:.0f} for 100 steps",
         advice=(
@@ -191,7 +191,7 @@ def _cpu_bound(fires: Fires, window: Window) -> FindingText:
             f"the job uses {cores(used)} of {whole(usable)}",
             f"{threads} busy threads in the process" if threads else _worker_line(job),
             f"about {wanted:.0f} workers would be needed" if fires.variant == "out-of-reach" else "",
-            gap_line(job),
+            gap_line(window),
             _period_line(window),
         ),
         wrong_if="too many threads fight for the cores (system time above 20 %)",

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from gpuwatch.clean import clean
 from gpuwatch.diagnosis.interface import Fires
-from gpuwatch.diagnosis.window import JobView
+from gpuwatch.diagnosis.rules.waiting import main_gap
+from gpuwatch.diagnosis.window import JobView, Window
 from gpuwatch.model import Evidence
 
 MOST_COMMAND = 28
@@ -104,16 +105,19 @@ def free_cores_line(job: JobView | None) -> str:
     return f"{whole(float(int(job.free_cores + 0.5)))} of {whole(job.usable_cores)} cores free"
 
 
-def gap_line(job: JobView | None) -> str:
+def gap_line(window: Window) -> str:
     """What the main thread does in the gaps, or that it could not be measured."""
+    job, gap = window.job, main_gap(window)
     if job is None:
         return ""
-    gap = job.main_gap
     if gap is not None:
         if gap.gap_cores >= 0.5:
-            return f"main thread runs {cores(max(0.0, gap.gap_cores))} while the GPU idles"
+            return f"main thread runs {cores(gap.gap_cores)} while the GPU idles"
         return f"main thread uses only {cores(max(0.0, gap.gap_cores))} while the GPU idles"
-    reason = job.absent.get("main_gap", "not measured yet")
+    polled = window.shape is not None and not window.shape.buffered
+    reason = (
+        "one reading a second is too coarse" if polled else job.absent.get("main_gap", "not measured yet")
+    )
     if job.main_cpu_cores is None:
         return f"CPU in the gaps not known: {reason}"
     return f"main thread at {cores(job.main_cpu_cores)}; CPU in the gaps not known: {reason}"

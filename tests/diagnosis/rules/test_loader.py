@@ -303,3 +303,22 @@ def test_n30_a_new_job_starts_clean():
     diagnosis = bench.run(scene, 150, begin=78)
     assert not diagnosis.findings
     assert MAIN in {finding.rule for finding in diagnosis.ended}
+
+
+@pytest.mark.parametrize(("make", "rule"), [(p01, MAIN), (p03, FEW), (p04, BOUND)])
+@pytest.mark.parametrize("hertz", [5.0, None])
+def test_causes_are_named_at_every_cadence(make, rule, hertz):
+    """Five samples a second, and one reading a second of the driver's last sixth, which is less sure."""
+    scene = make()
+    scene.jitter = 0.25
+    if hertz is None:
+        scene.gpus[0].buffered = False
+    else:
+        scene.burst_hz = hertz
+    diagnosis, bench = watch(scene, 100)
+    finding = found(diagnosis, rule)
+    assert finding.confidence is (Confidence.POSSIBLE if hertz is None else Confidence.LIKELY)
+    assert bench.alarms <= {rule, STARVED}
+    assert diagnosis.verdict.layer == "data"
+    if hertz is None:
+        assert any("too coarse" in line for line in finding.text.because)
