@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _dispatch(options: argparse.Namespace) -> int:
     from gpuwatch.cli import commands
 
-    if options.interval < INTERVAL_BUSY_S and not getattr(options, "quiet_interval", False):
+    if options.interval < INTERVAL_BUSY_S:
         print(
             f"gpuwatch: an interval of {options.interval:g} s asks the driver more often than it renews its "
             "values and may slow the training it watches",
@@ -64,13 +64,12 @@ def _dispatch(options: argparse.Namespace) -> int:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    common = _common_options()
     parser = argparse.ArgumentParser(
         prog="gpuwatch",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        parents=[common],
+        parents=[_common_options()],
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"gpuwatch {__version__}")
@@ -87,9 +86,10 @@ def build_parser() -> argparse.ArgumentParser:
         debug=False,
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    _add_demo(commands, common)
-    _add_snapshot(commands, common)
-    _add_explain(commands, common)
+    # Options of its own for each: set_defaults above reaches into the ones it is given.
+    _add_demo(commands, _common_options())
+    _add_snapshot(commands, _common_options())
+    _add_explain(commands, _common_options())
     return parser
 
 
