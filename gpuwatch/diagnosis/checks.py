@@ -65,13 +65,17 @@ def _is_named(finding: Finding) -> bool:
 def _without_finding(check: Check, tracks: Sequence[Track]) -> CheckResult:
     if any(isinstance(track.outcome, Fires) and not track.on for track in tracks):
         return CheckResult(check, CheckState.WAITING, "something shows up; watching whether it lasts")
+    soon = _soonest(tracks)
+    if soon is not None:
+        # A neighbour that found nothing does not make the row green while another still looks.
+        return CheckResult(check, CheckState.WAITING, soon[1], seconds_left=soon[0])
     clear = [track.outcome for track in tracks if isinstance(track.outcome, Clear)]
     if clear:
         notes = list(dict.fromkeys(outcome.note for outcome in clear if outcome.note))
         return CheckResult(check, CheckState.FINE, "; ".join(notes[:MAX_NOTES]) or "nothing found")
-    waiting = _waiting(tracks)
-    if waiting is not None:
-        reason, seconds = waiting
+    gated = _gated(tracks)
+    if gated is not None:
+        reason, seconds = gated
         return CheckResult(check, CheckState.WAITING, reason, seconds_left=seconds)
     reasons = [track.outcome.reason for track in tracks if isinstance(track.outcome, Abstain)]
     if reasons:
@@ -81,16 +85,20 @@ def _without_finding(check: Check, tracks: Sequence[Track]) -> CheckResult:
     return CheckResult(check, CheckState.UNMEASURABLE, NO_RULE)
 
 
-def _waiting(tracks: Sequence[Track]) -> tuple[str, float | None] | None:
-    """The nearest look that only needs time, else the gate that keeps the rules from looking."""
-    soon = [
-        (track.outcome.seconds_left, track.outcome.reason)
-        for track in tracks
-        if isinstance(track.outcome, Abstain) and track.outcome.seconds_left is not None
-    ]
-    if soon:
-        seconds, reason = min(soon)
-        return reason, seconds
+def _soonest(tracks: Sequence[Track]) -> tuple[float, str] | None:
+    """The nearest look that only needs time, of rules that may look at all."""
+    return min(
+        (
+            (track.outcome.seconds_left, track.outcome.reason)
+            for track in tracks
+            if isinstance(track.outcome, Abstain) and track.outcome.seconds_left is not None
+        ),
+        default=None,
+    )
+
+
+def _gated(tracks: Sequence[Track]) -> tuple[str, float | None] | None:
+    """The job state that keeps the rules from looking."""
     gated = [track for track in tracks if track.gate]
     if not gated:
         return None
