@@ -57,10 +57,10 @@ def _rule(
 #: Exits that the catalogue states in seconds are in the rules' own windows; others are counted in looks.
 RULES: tuple[Rule, ...] = (
     _rule("hw-slowdown", "gpu", Kind.LOSS, hw_slowdown, every_s=2.0),
-    _rule("thermal-throttle", "gpu", Kind.LOSS, thermal_throttle, every_s=2.0),
+    _rule("thermal-throttle", "gpu", Kind.LOSS, thermal_throttle, every_s=3.0),
     _rule("power-limit-lowered", "gpu", Kind.OPPORTUNITY, power_limit_lowered, enter=2),
-    _rule("pcie-width-reduced", "gpu", Kind.OPPORTUNITY, pcie_width_reduced),
-    _rule("pcie-gen-reduced", "gpu", Kind.OPPORTUNITY, pcie_gen_reduced),
+    _rule("pcie-width-reduced", "gpu", Kind.OPPORTUNITY, pcie_width_reduced, every_s=10.0),
+    _rule("pcie-gen-reduced", "gpu", Kind.OPPORTUNITY, pcie_gen_reduced, every_s=10.0),
     _rule("gpu-shared", "gpu", Kind.LOSS, gpu_shared, states=STEADY_OR_PAUSED, leave=12),
     _rule("cpu-quota-throttled", "job", Kind.LOSS, cpu_quota_throttled, states=_QUOTA_STATES),
     _rule("host-cpu-contention", "job", Kind.LOSS, host_cpu_contention, states=STEADY),

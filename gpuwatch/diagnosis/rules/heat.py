@@ -25,6 +25,7 @@ HEAT_NEAR_LIMIT_C = 5.0
 #: The core is clearly not what is hot; more is asked where the memory cannot be read, because
 #: GeForce cards slow down at a target about 10 degrees below their limit.
 CORE_BELOW_LIMIT_C, CORE_COOL_C = 8.0, 15.0
+NOTE_S = 300.0
 MEMORY_NEAR_LIMIT_C = 3.0
 #: Where the card does not tell its memory's limit: GDDR6X parts slow down at 110 °C, HBM earlier.
 MEMORY_HOT_C = 100.0
@@ -138,7 +139,7 @@ def _near_limit(window: Window, active: bool) -> Fires | None:
 
 
 def _heat_note(window: Window) -> str:
-    past = window.present("temperature_c", 600.0)
+    past = window.present("temperature_c", NOTE_S)
     if not past:
         return "no heat slowdown"
     low, high = round(min(past)), round(max(past))

@@ -41,7 +41,6 @@ class _Pool:
     waits: Waiting
     usable: float
     used: float
-    full_part: float
     wanted: int
     threads: bool = False
 
@@ -74,7 +73,7 @@ def loader_too_few_workers(window: Window, active: bool) -> Outcome:
             return Clear("the cores are under pressure")
     if DISK_BOUND in window.active:
         return Clear("the workers wait for the disk")
-    return _found(window, pool, "", 1 if pressure is None else 0)
+    return _if_full(window, pool, active, "", 1 if pressure is None else 0)
 
 
 def loader_cpu_bound(window: Window, active: bool) -> Outcome:
@@ -86,11 +85,14 @@ def loader_cpu_bound(window: Window, active: bool) -> Outcome:
     if not takes_all and not pool.cannot_keep_up:
         return Clear("cores are left")
     system = window.host_mean("cpu_system_ratio", FULL_S)
-    variant = "threads" if pool.threads else "" if takes_all else "out-of-reach"
-    return _found(window, pool, variant, 1 if system is not None and system >= SYSTEM_RATIO else 0)
+    doubts = 1 if system is not None and system >= SYSTEM_RATIO else 0
+    if pool.threads:
+        return _found(window, pool, "threads", doubts, 1.0)
+    return _if_full(window, pool, active, "" if takes_all else "out-of-reach", doubts)
 
 
 def _pool(window: Window, active: bool) -> _Pool | Clear | Abstain:
+    """The workers beside a waiting GPU, before it is known how busy they are."""
     job = window.job
     if job is None:
         return Abstain(UNSEEN_JOB)
@@ -103,21 +105,25 @@ def _pool(window: Window, active: bool) -> _Pool | Clear | Abstain:
     if job.usable_cores is None or job.tree_cpu_cores is None:
         key = "usable_cores" if job.usable_cores is None else "tree_cpu_cores"
         return Abstain(f"{key.replace('_', ' ')}: {window.why_absent(key)}")
-    if threads:
-        return _Pool(job, waits, job.usable_cores, job.tree_cpu_cores, 1.0, 0, True)
-    full_part = _full_part(window, job)
-    if job.worker_cpu_cores is None or full_part is None:
+    wanted = 0 if threads else wanted_workers(waits.share, len(job.workers))
+    return _Pool(job, waits, job.usable_cores, job.tree_cpu_cores, wanted, threads)
+
+
+def _if_full(window: Window, pool: _Pool, active: bool, variant: str, doubts: int) -> Outcome:
+    """The finding, if the workers are at work all the time and the main thread waits for them."""
+    job = pool.job
+    if job.worker_cpu_cores is None:
         return Abstain(f"CPU of the workers: {window.why_absent('worker_cpu_cores')}")
+    if sleeps_in_gaps(window) is False:
+        return Clear("the main thread works while the GPU idles")
+    full_part = _full_part(window, job)
     enough = job.worker_cpu_cores >= FULL_WORKER_EXIT if active else full_part >= FULL_PART
     if not enough:
         return Clear(f"workers use {job.worker_cpu_cores:.2f} core each")
-    if sleeps_in_gaps(window) is False:
-        return Clear("the main thread works while the GPU idles")
-    wanted = wanted_workers(waits.share, len(job.workers))
-    return _Pool(job, waits, job.usable_cores, job.tree_cpu_cores, full_part, wanted)
+    return _found(window, pool, variant, doubts, full_part)
 
 
-def _full_part(window: Window, job: JobView) -> float | None:
+def _full_part(window: Window, job: JobView) -> float:
     """Share of the last ticks in which the median worker used its core fully."""
     step = max(1, len(job.workers) // MOST_WORKERS)
     columns = [
@@ -130,10 +136,10 @@ def _full_part(window: Window, job: JobView) -> float | None:
         if present:
             known += 1
             full += median(present) >= FULL_WORKER
-    return full / known if known else None
+    return full / known if known else 0.0
 
 
-def _found(window: Window, pool: _Pool, variant: str, doubts: int) -> Fires:
+def _found(window: Window, pool: _Pool, variant: str, doubts: int, coverage: float) -> Fires:
     job, waits = pool.job, pool.waits
     sure = Confidence.POSSIBLE if pool.threads else lower(confidence(window, waits), doubts)
     evidence = job_evidence(window, job)
@@ -144,7 +150,7 @@ def _found(window: Window, pool: _Pool, variant: str, doubts: int) -> Fires:
         share_ratio=waits.share,
         share_low_ratio=waits.low,
         share_high_ratio=waits.high,
-        coverage_ratio=pool.full_part,
+        coverage_ratio=coverage,
         variant=variant,
         parameters={
             "wanted": float(pool.wanted),

@@ -48,6 +48,8 @@ def hw_slowdown(window: Window, active: bool) -> Outcome:
         return _still_slowed(window, judged)
     if load < SLOWDOWN_UTILIZATION:
         return Clear()
+    if not counted and not any(int(value) & judged for value in set(bits)):
+        return Clear("no hardware slowdown")
     return _slowed(window, judged) or Clear("no hardware slowdown")
 
 
