@@ -9,8 +9,6 @@ from gpuwatch.views.gpu_series import (
     MEMORY,
     NARROW_VALUE_WIDTH,
     P_STATE,
-    PCIE_TX,
-    THROTTLE,
     VALUE_WIDTH,
     GpuPicture,
     Series,
@@ -21,7 +19,8 @@ from gpuwatch.views.rows import Row, Span, blank, row, safe, shorten
 LIMITS_FROM = 50
 #: A head row pays from this many rows on: several GPUs need it to be told apart.
 HEAD_ROWS, HEAD_ROWS_SINGLE = 4, 7
-MOST_PLOT_ROWS = 8
+#: A curve with much in it may be higher than one that hardly moves.
+MOST_PLOT_ROWS = {"util": 8, "power": 6, "clock": 4, "pcie_rx": 4, "temp": 3, "vram": 2}
 
 
 def block(picture: GpuPicture, width: int, rows: int, count: int) -> list[Row]:
@@ -47,11 +46,13 @@ def _heights(chosen: list[Series], rows: int) -> list[tuple[Series, int]]:
     shown = chosen[:rows]
     heights = [1] * len(shown)
     left = rows - len(shown)
-    curves = [i for i, series in enumerate(shown) if series not in (P_STATE, THROTTLE, PCIE_TX)]
-    while left > 0 and curves and heights[curves[-1]] < MOST_PLOT_ROWS:
-        for index in curves[:left]:
+    while left > 0:
+        growing = [i for i, one in enumerate(shown) if heights[i] < MOST_PLOT_ROWS.get(one.name, 1)][:left]
+        if not growing:
+            break
+        for index in growing:
             heights[index] += 1
-        left -= min(left, len(curves))
+        left -= len(growing)
     return list(zip(shown, heights, strict=True))
 
 
@@ -66,7 +67,9 @@ def _series_rows(
     plots = picture.plot(series, plot_width, height)
     label: Span = (f"{picture.label(series):<{LABEL_WIDTH}}", "label")
     if mark is not None and len(picture.lens.gpus) > 1:
-        label = (f"{mark[0]}{series.label}"[:LABEL_WIDTH].ljust(LABEL_WIDTH), mark[1])
+        pointer = ">" if is_selected(picture) else " "
+        name = f"{f'{picture.reading.index}{pointer}':<2}{series.label}"
+        label = (name[:LABEL_WIDTH].ljust(LABEL_WIDTH), mark[1])
     value = picture.value(series, value_width) if value_width >= 6 else ("", "")
     if series is P_STATE and value_width:
         value = _memory_value(picture, value_width)

@@ -37,6 +37,7 @@ class Content:
     banners: int = 0
     findings: int = 0
     processes: int = 0
+    reasons: int = 4  # texts under the verdict
     has_host: bool = True
     compact: bool = False  # one row for each GPU is wanted
     full: bool = False  # every metric of every GPU is wanted
@@ -85,6 +86,8 @@ def _one_column(width: int, height: int, content: Content) -> tuple[Box, ...]:
     rows.grant("head", 1)
     rows.grant("checks", 1)
     rows.grant("foot", 1)
+    rows.grant("verdict", 2)
+    rows.grant("gpus", min(gpus, _modest(gpus, width)))
     rows.grant("verdict", 3)
     rows.grant("gpus", _modest(gpus, width))
     rows.grant("banner", banners)
@@ -92,7 +95,7 @@ def _one_column(width: int, height: int, content: Content) -> tuple[Box, ...]:
         rows.grant("findings", 2)
     if width >= 78:
         rows.grant("checks", 2)
-    rows.grant("verdict", 6, least=3)
+    rows.grant("verdict", 3 + min(content.reasons, 4), least=min(content.reasons, 3))
     if content.has_host:
         rows.grant("host", 2)
     if not content.compact:
@@ -104,23 +107,24 @@ def _one_column(width: int, height: int, content: Content) -> tuple[Box, ...]:
     if not content.compact:
         rows.grant("gpus", _rows_for(gpus, width, 5), least=gpus)
     rows.grant("checks", 8 if width >= 58 else 4, least=2)
-    rows.grant("verdict", 9)
+    rows.grant("verdict", 5 + content.reasons + content.reasons // 2)
     if content.has_host:
         rows.grant("host", 5)
     rows.grant("procs", content.processes + 3 if content.processes else 0)
     rows.grant("findings", 2 * content.findings + 6)
     if not content.compact:
-        rows.grant("gpus", max(1, gpus) * FULL_GPU + content.mig)
+        rows.grant("gpus", gpus * FULL_GPU + content.mig)
     _grant_gaps(rows, ("findings", "procs"))
     if not content.compact and gpus:
         rows.grant("gpus", height)
+    rows.grant("gap foot", rows.left)
     return tuple(_stack(STACK, rows, 0, 0, width))
 
 
 def _modest(gpus: int, width: int) -> int:
     """The fewest rows that are still a good picture: five series for one GPU, a row for each of more."""
     if gpus <= 1:
-        return 5
+        return 5 if gpus else 3
     if gpus > 2 and width < 72 and width // 2 >= GPU_COLUMN:
         return -(-gpus // 2)
     return _rows_for(gpus, width, 1)

@@ -29,6 +29,16 @@ ROLES = {
     LedgerKey.IDLE: "bar_idle",
     LedgerKey.UNKNOWN: "bar_unknown",
 }
+_SHORT = {
+    LedgerKey.BUSY: "busy",
+    LedgerKey.SLOWED: "slow",
+    LedgerKey.WAITING: "wait",
+    LedgerKey.WAITING_PEERS: "peers",
+    LedgerKey.FOREIGN: "others",
+    LedgerKey.PAUSE: "pause",
+    LedgerKey.IDLE: "idle",
+    LedgerKey.UNKNOWN: "unknown",
+}
 _WORDS = {
     LedgerKey.BUSY: "busy",
     LedgerKey.SLOWED: "slowed",
@@ -39,7 +49,6 @@ _WORDS = {
     LedgerKey.IDLE: "idle",
     LedgerKey.UNKNOWN: "unknown",
 }
-LEAST_BAR = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,56 +117,63 @@ def bar(parts: Sequence[LedgerPart], width: int, lens: Lens) -> list[Span]:
 
 
 def legend(parts: Sequence[LedgerPart], width: int, lens: Lens) -> list[Span]:
-    """ "38 busy 58 data loader 4 pause" in at most `width` cells; the smallest are left out first."""
+    """ "38 busy 58 waiting (data loader) 4 pause" in at most `width` cells.
+
+    Names get shorter before anything is left out, then the smallest parts go first.
+    """
     figures = whole_percents([part.ratio for part in parts])
-    by_size = sorted(range(len(parts)), key=lambda i: -figures[i])
-    for labels in (True, False):
-        for count in range(len(by_size), 0, -1):
-            kept = sorted(i for i in by_size[:count] if figures[i] > 0)
-            spans = _legend_of(parts, figures, kept, labels, lens)
-            if width_of(spans) <= width:
-                return spans
+    by_size = sorted((i for i in range(len(parts)) if figures[i] > 0), key=lambda i: -figures[i])
+    for write in (_with_label, _with_word, _short):
+        spans = _joined([write(lens, parts[i], figures[i]) for i in sorted(by_size)])
+        if width_of(spans) <= width:
+            return spans
+    for count in range(len(by_size) - 1, 0, -1):
+        spans = _joined([_short(lens, parts[i], figures[i]) for i in sorted(by_size[:count])])
+        if width_of(spans) <= width:
+            return spans
     return []
 
 
-def _legend_of(
-    parts: Sequence[LedgerPart], figures: Sequence[int], kept: Sequence[int], labels: bool, lens: Lens
-) -> list[Span]:
+def _joined(entries: Sequence[list[Span]]) -> list[Span]:
     spans: list[Span] = []
-    for index in kept:
-        part = parts[index]
-        name = _WORDS[part.key]
-        if labels and part.label and part.key is not LedgerKey.BUSY:
-            name = safe(part.label, lens.glyphs)
-            name = f"waiting ({name})" if part.key is LedgerKey.WAITING else f"{_WORDS[part.key]} ({name})"
+    for entry in entries:
         if spans:
-            spans.append(("  ", ""))
-        spans.append((lens.glyphs.ledger[part.key], ROLES[part.key]))
-        spans.append((f" {figures[index]} {name}", "label"))
-    if spans and len(kept) < sum(figure > 0 for figure in figures):
-        spans.append((f" {lens.glyphs.ellipsis}", "dim"))
+            spans.append((" ", "") if len(entry) == 1 else ("  ", ""))
+        spans += entry
     return spans
 
 
-def bar_row(lens: Lens, width: int) -> Row:
-    """Bar and legend in one row."""
-    found = booked(lens)
-    if found is None:
-        return row([(lens.glyphs.gap * width, "dim")], width)
-    words = legend(found.parts, max(0, width - LEAST_BAR - 1), lens)
+def _with_label(lens: Lens, part: LedgerPart, figure: int) -> list[Span]:
+    name = _WORDS[part.key]
+    if part.label and part.key is not LedgerKey.BUSY:
+        name = f"{name} ({safe(part.label, lens.glyphs)})"
+    return [(lens.glyphs.ledger[part.key], ROLES[part.key]), (f" {figure} {name}", "label")]
+
+
+def _with_word(lens: Lens, part: LedgerPart, figure: int) -> list[Span]:
+    return [(lens.glyphs.ledger[part.key], ROLES[part.key]), (f" {figure} {_WORDS[part.key]}", "label")]
+
+
+def _short(_lens: Lens, part: LedgerPart, figure: int) -> list[Span]:
+    return [(f"{figure} {_SHORT[part.key]}", ROLES[part.key])]
+
+
+def bar_row(found: Booked, lens: Lens, width: int) -> Row:
+    """Bar and legend in one row, at least half of it the bar."""
+    words = legend(found.parts, max(0, width // 2 - 1), lens)
     if words:
         words = [(" ", ""), *words]
     return row([*bar(found.parts, width - width_of(words), lens), *words], width)
 
 
-def bar_rows(lens: Lens, width: int) -> list[Row]:
-    """The bar over the whole width, under it the legend with what it is of."""
-    found = booked(lens)
-    if found is None:
-        return [row([(lens.glyphs.gap * width, "dim")], width)]
-    note = f"% of {found.window_s:.0f} s"
-    who = f"{found.who}, {note}" if found.who else note
-    words = legend(found.parts, width - len(who) - 2, lens)
-    gap = width - width_of(words) - len(who)
-    tail: list[Span] = [(" " * gap, ""), (who, "dim")] if gap >= 1 else []
+def bar_rows(found: Booked, lens: Lens, width: int) -> list[Row]:
+    """The bar over the whole width, under it the legend and, at its end, what it is of."""
+    window = f"% of {found.window_s:.0f} s"
+    words = legend(found.parts, width, lens)
+    tail: list[Span] = []
+    for text in (f"{found.who}, {window}" if found.who else window, found.who, window):
+        gap = width - width_of(words) - len(text)
+        if text and gap >= 2:
+            tail = [(" " * gap, ""), (text, "dim")]
+            break
     return [row(bar(found.parts, width, lens), width), row([*words, *tail], width)]

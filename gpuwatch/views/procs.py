@@ -13,11 +13,12 @@ from gpuwatch.views.findings import number_ranges
 from gpuwatch.views.lens import Lens
 from gpuwatch.views.notices import waiting_for_work
 from gpuwatch.views.options import Options
-from gpuwatch.views.rows import Row, Span, blank, crop, filled, heading, row, safe, shorten
+from gpuwatch.views.rows import Row, Span, blank, cells, crop, filled, heading, row, safe, shorten
 
 LEAST_COMMAND, ROOMY_COMMAND = 12, 24
 #: Workers whose CPU is summed up for one row; more cost more than they tell.
 MOST_WORKERS = 64
+HEADING_FROM = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,7 @@ def procs(state: State, options: Options, width: int, height: int) -> list[Row]:
     focused = options.focus == "procs"
     notes = _notes(lens, entries, width)[: max(0, height - 1)]
     rows: list[Row] = []
-    if height >= 4:
+    if height >= HEADING_FROM:
         title = f"processes {len(entries)}"
         rows.append(heading(title, width, lens.glyphs, focused, f"by {options.sort}, 100 % cpu is one core"))
     if entries:
@@ -212,7 +213,7 @@ def _cell(text: str, column: Column) -> str:
     """`text` in its column with a blank before it; what is too long is cut at the right."""
     if column.left:
         return " " + crop(text, column.width)
-    return " " + (text.rjust(column.width) if text.isascii() else crop(text, column.width))[: column.width]
+    return " " + " " * (column.width - cells(text)) + crop(text, min(column.width, cells(text)))
 
 
 def _entry_row(table: Table, entry: Entry, columns: Sequence[Column], width: int, selected: bool) -> Row:

@@ -50,6 +50,8 @@ def shorten(text: str, width: int, glyphs: Glyphs) -> str:
     # A figure or a word cut in the middle says something else; a long first word has to be cut.
     if space >= width // 2 and text[len(cut) : len(cut) + 1] not in ("", " "):
         cut = cut[:space].rstrip(" ,;:")
+    if cut.rfind("(") > cut.rfind(")"):  # half a remark says less than none
+        cut = cut[: cut.rfind("(")].rstrip() or cut
     return cut + glyphs.ellipsis
 
 

@@ -1,17 +1,25 @@
 """The verdict: which layer, how much, why, and what to do next. With one row there is its headline."""
 
+import re
 from collections.abc import Sequence
 
 from gpuwatch.model import Severity, Verdict
 from gpuwatch.state import State
 from gpuwatch.views.glyphs import Glyphs
-from gpuwatch.views.ledger_bar import bar_row, bar_rows
+from gpuwatch.views.ledger_bar import bar_row, bar_rows, booked
 from gpuwatch.views.lens import Lens
 from gpuwatch.views.options import Options
-from gpuwatch.views.rows import Row, Span, blank, row, safe, shorten, width_of, wrap
+from gpuwatch.views.rows import Row, Span, blank, cells, row, safe, shorten, width_of, wrap
 
 ROLE = {Severity.CRITICAL: "bad", Severity.WARNING: "warn", Severity.NOTICE: "warn", Severity.STATE: "value"}
 _REASON_LABEL = 10
+#: From this many rows on texts may take two rows and the ledger's legend has one of its own.
+ROOMY_FROM = 8
+#: Where not all reasons fit, these go first to last.
+_BY_IMPORTANCE = ("because", "do", "wrong if", "settle", "then")
+#: What a headline can do without on a narrow screen, in this order.
+_THE_GPUS = re.compile(r"^GPUs? (?!\d)")
+_SPARE_WORDS = (" of the time", " (preliminary)", "the ")
 
 
 def verdict(state: State, options: Options, width: int, height: int) -> list[Row]:
@@ -24,12 +32,15 @@ def verdict(state: State, options: Options, width: int, height: int) -> list[Row
     found = state.diagnosis.verdict
     if height == 1:
         return [_headline(found, width, lens.glyphs)]
-    roomy = height >= 7
-    bars = bar_rows(lens, width) if roomy else [bar_row(lens, width)]
+    roomy = height >= ROOMY_FROM
+    ledger = booked(lens)
+    bars: list[Row] = []
+    if ledger is not None:
+        bars = bar_rows(ledger, lens, width) if roomy else [bar_row(ledger, lens, width)]
     text_rows = height - len(bars)
     rows = _said(found, width, 2 if roomy and width < 100 else 1, lens.glyphs)
     left = text_rows - len(rows)
-    details = _detail(found, width, min(left, 3 if roomy else 1), lens.glyphs)
+    details = _detail(found, width, min(left, 3 if roomy or ledger is None else 1), lens.glyphs)
     rows += details
     left -= len(details)
     why = reasons(found, width, left, lens.glyphs)
@@ -72,10 +83,19 @@ def _headline(found: Verdict, width: int, glyphs: Glyphs) -> Row:
     if found.preliminary:
         text += " (preliminary)"
     room = width - width_of(lead)
+    text = tightened(text, room)
     if room < min(len(text), 24):  # the figure matters more than how sure it is
         lead = [*lead[:1], (" ", "")] if lead else []
         room = width - width_of(lead)
     return row([*lead, (shorten(text, max(1, room), glyphs), "title")], width)
+
+
+def tightened(text: str, width: int) -> str:
+    """`text` without words that can be spared, as far as it does not fit."""
+    for spare in _SPARE_WORDS:
+        if cells(text) > width:
+            text = text.replace(spare, "", 1)
+    return text if cells(text) <= width else _THE_GPUS.sub("", text)
 
 
 def _said(found: Verdict, width: int, most: int, glyphs: Glyphs) -> list[Row]:
@@ -91,13 +111,27 @@ def _said(found: Verdict, width: int, most: int, glyphs: Glyphs) -> list[Row]:
 
 
 def _detail(found: Verdict, width: int, most: int, glyphs: Glyphs) -> list[Row]:
-    lines = wrap(safe(found.detail, glyphs), width - 1, most, glyphs)
+    text = safe(found.detail, glyphs)
+    head, _, tail = text.rpartition("; ")
+    if most == 1 and cells(text) > width - 1 and head:
+        # What it is worth stands last and should not be what is cut off.
+        tail = "; " + tail.partition(", ")[0]
+        if cells(tail) <= (width - 1) // 2:
+            text = shorten(head, width - 1 - cells(tail), glyphs) + tail
+    lines = wrap(text, width - 1, most, glyphs)
     return [row([(" ", ""), (line, "value")], width) for line in lines]
 
 
 def reasons(found: Verdict, width: int, most: int, glyphs: Glyphs) -> list[Row]:
-    """because, wrong if, settle, do, then: each label once, as many rows as fit, one of each first."""
-    parts = [
+    """because, wrong if, settle, do, then: each label once, the most telling where not all fit."""
+    parts = reason_texts(found, glyphs)
+    kept = sorted(parts, key=lambda part: _BY_IMPORTANCE.index(part[0]))[: max(0, most)]
+    return labelled([part for part in parts if part in kept], width, most, glyphs)
+
+
+def reason_texts(found: Verdict, glyphs: Glyphs) -> list[tuple[str, str]]:
+    """(label, text) of what the verdict has to say for itself."""
+    return [
         (label, safe(text, glyphs))
         for label, text in (
             ("because", "; ".join(found.because)),
@@ -108,7 +142,6 @@ def reasons(found: Verdict, width: int, most: int, glyphs: Glyphs) -> list[Row]:
         )
         if text
     ]
-    return labelled(parts, width, most, glyphs)
 
 
 def labelled(parts: Sequence[tuple[str, str]], width: int, most: int, glyphs: Glyphs) -> list[Row]:
