@@ -2,7 +2,6 @@
 
 from gpuwatch.diagnosis.interface import Abstain, Outcome, Rule
 from gpuwatch.diagnosis.lifecycle import Track
-from gpuwatch.diagnosis.verdict_words import seconds
 from gpuwatch.diagnosis.window import Window
 from gpuwatch.diagnosis.window_builder import GpuMemory
 from gpuwatch.model import JobState, JobStatus
@@ -59,8 +58,7 @@ def _gate(status: JobStatus) -> tuple[str, float | None]:
     if status.state is JobState.STARTING:
         return "the job is starting", None
     if status.state is JobState.WARMUP:
-        left = status.remaining_s
-        return ("warming up" if left is None else f"warming up, {seconds(left)}"), left
+        return "warming up", status.remaining_s
     if status.state is JobState.PAUSED:
         return "the job pauses", None
     return f"{status.state.value}: not judged", None
