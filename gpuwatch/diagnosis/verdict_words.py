@@ -109,8 +109,9 @@ def plain_finding(facts: TickFacts, finding: Finding, preliminary: bool) -> Verd
     """A warning whose cost cannot be seen from outside."""
     headline = finding.text.title
     alike = [gpu for other in facts.findings if other.rule == finding.rule for gpu in other.gpus]
-    if len(facts.gpus) > 1 and alike and "GPU" not in headline:
-        headline = f"{who(facts, alike)}: {headline}"
+    named = who(facts, alike)
+    if named.startswith(("GPU ", "GPUs ")) and "GPU" not in headline:
+        headline = f"{named}: {headline}"
     return _of_finding(finding, headline, "what it costs cannot be measured from outside", preliminary)
 
 
