@@ -46,7 +46,8 @@ def content_of(state: State, options: Options) -> Content:
         mig=sum(len(reading.mig) for reading in readings),
         banners=len(banner_lines(state, options)),
         findings=sum(not finding.banner for finding in found),
-        processes=sum(process.role not in hidden for process in listed),
+        processes=sum(process.role not in hidden for process in listed)
+        + (sample is not None and sample.hidden_processes > 0),
         reasons=0 if diagnosis is None else len(reason_texts(diagnosis.verdict, glyphs_for(False))),
         has_host=sample is None or sample.host is not None,
         compact=options.density == "compact",

@@ -25,6 +25,8 @@ from gpuwatch.views.rows import (
 ROLE = {Severity.CRITICAL: "bad", Severity.WARNING: "warn", Severity.NOTICE: "warn", Severity.STATE: "dim"}
 #: From this many rows on the panel has a heading.
 HEADING_FROM = 4
+#: In one row of this width there is room for the finding and for its next step.
+TITLE_AND_STEP_FROM = 72
 
 
 def findings(state: State, options: Options, width: int, height: int) -> list[Row]:
@@ -78,9 +80,23 @@ def _step_line(lens: Lens, finding: Finding, width: int, place: str) -> Row:
     step = short_step(finding, lens.glyphs)
     if not same or not step:
         return finding_line(lens, finding, width, True, place)
+    if width >= TITLE_AND_STEP_FROM:
+        return _title_and_step(lens, finding, width, step, place)
     end: list[Span] = [(f" {place}", "dim")] if place else []
     room = max(1, width - 4 - width_of(end))
     return both_ends([("do  ", "label"), (shorten(step, room, lens.glyphs), "accent")], end, width)
+
+
+def _title_and_step(lens: Lens, finding: Finding, width: int, step: str, place: str) -> Row:
+    glyphs = lens.glyphs
+    mark = glyphs.severity[finding.severity]
+    start: list[Span] = [(">", "accent"), (f"{mark} ", ROLE[finding.severity])]
+    end: list[Span] = [("  do: ", "label"), (shorten(step, width // 2, glyphs), "accent")]
+    if place:
+        end.append((f"  {place}", "dim"))
+    text = subject_words(lens, finding) + safe(finding.text.title, glyphs)
+    room = max(1, width - width_of(start) - width_of(end) - 1)
+    return both_ends([*start, (shorten(text, room, glyphs), "title")], end, width)
 
 
 def _do_row(lens: Lens, finding: Finding, width: int) -> Row:

@@ -9,6 +9,7 @@ from gpuwatch.views.gpu_series import (
     MEMORY,
     NARROW_VALUE_WIDTH,
     P_STATE,
+    UTILIZATION,
     VALUE_WIDTH,
     GpuPicture,
     Series,
@@ -20,7 +21,9 @@ LIMITS_FROM = 50
 #: A head row pays from this many rows on: several GPUs need it to be told apart.
 HEAD_ROWS, HEAD_ROWS_SINGLE = 4, 7
 #: A curve with much in it may be higher than one that hardly moves.
-MOST_PLOT_ROWS = {"util": 8, "power": 6, "clock": 4, "pcie_rx": 4, "temp": 3, "vram": 2}
+#: One GPU with this many rows has one for its sub-second samples.
+FINE_FROM = 6
+MOST_PLOT_ROWS = {"util": 10, "power": 8, "clock": 5, "pcie_rx": 5, "temp": 3, "vram": 2}
 
 
 def block(picture: GpuPicture, width: int, rows: int, count: int) -> list[Row]:
@@ -33,12 +36,26 @@ def block(picture: GpuPicture, width: int, rows: int, count: int) -> list[Row]:
     result = [_head(picture, width, count)] if with_head else []
     instances = mig_rows(picture, width)[: max(0, rows - 3)]
     chosen = [series for series in BY_IMPORTANCE if not (with_head and series is P_STATE)]
-    left = rows - len(result) - len(instances)
+    fine = [_fine_row(picture, width)] if count == 1 and rows >= FINE_FROM else []
+    left = rows - len(result) - len(instances) - len(fine)
     for place, (series, height) in enumerate(_heights(chosen, left)):
         first = place == 0 and not with_head
         result += _series_rows(picture, series, width, height, index_mark(picture, count) if first else None)
+        if place == 0:
+            result += fine
     result += instances
     return (result + [blank(width)] * (rows - len(result)))[:rows]
+
+
+def _fine_row(picture: GpuPicture, width: int) -> Row:
+    """The driver's own samples of the last seconds, one a cell: pulses shorter than a tick show here."""
+    value_width = VALUE_WIDTH if width >= LIMITS_FROM else NARROW_VALUE_WIDTH
+    plot_width = max(0, width - LABEL_WIDTH - value_width)
+    points, per_s = picture.fine(plot_width)
+    value = f"{f'{per_s:.0f} a second' if per_s else '':>{value_width - 1}} "
+    return row(
+        [("fine".ljust(LABEL_WIDTH), "label"), (points, picture.role(UTILIZATION)), (value, "dim")], width
+    )
 
 
 def _heights(chosen: list[Series], rows: int) -> list[tuple[Series, int]]:

@@ -1,5 +1,6 @@
 """What is drawn of one GPU: each series with its scale, its limit, its unit and its age."""
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,7 +9,7 @@ from gpuwatch.model import Finding, GpuInfo, GpuReading, GpuState, Severity, sev
 from gpuwatch.views import format as words
 from gpuwatch.views.lens import Lens, Point
 from gpuwatch.views.rows import Span, safe, shorten
-from gpuwatch.views.spark import logarithmic, spark_rows, state_strip
+from gpuwatch.views.spark import logarithmic, spark, spark_rows, state_strip
 
 #: Bytes a second of one lane after encoding, by PCIe generation (PCI-SIG base specifications 1.0 to 6.0).
 LANE_BYTES_PER_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9}
@@ -16,6 +17,9 @@ LANE_BYTES_PER_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 
 PCIE_NOTHING_BYTES_PER_S = 10e6
 #: Where the machine does not say what its scale is.
 _FALLBACK = {"power_w": 400.0, "sm_clock_mhz": 2000.0, "temperature_c": 95.0, "pcie": 31.5e9}
+
+#: How far back sub-second samples are drawn.
+FINE_S = 60.0
 
 LABEL_WIDTH = 7
 VALUE_WIDTH, NARROW_VALUE_WIDTH = 15, 10
@@ -146,6 +150,33 @@ class GpuPicture:
             values = [logarithmic(value, low) for value in values]
             low, high = 0.0, logarithmic(high, low) or 1.0
         return spark_rows(values, low, high, rows, glyphs, blank)
+
+    def fine(self, width: int) -> tuple[str, float | None]:
+        """The driver's sub-second utilization, one sample a cell, and how many come in a second.
+
+        A hole between samples is a gap of as many cells as would have fitted. Looking back shows none:
+        they are kept for two minutes only.
+        """
+        blank = " " * width
+        if width <= 0 or self.lens.back:
+            return blank, None
+        burst = self.lens.history.burst(self.reading.uuid, "utilization", FINE_S)
+        times, values = burst.times_s, burst.values
+        if len(times) < 3:
+            return blank, None
+        spaces = sorted(later - earlier for earlier, later in itertools.pairwise(times))
+        spacing = spaces[len(spaces) // 2]
+        if spacing <= 0:
+            return blank, None
+        cells: list[float | None] = [None] * width
+        newest = times[-1]
+        for time_s, value in zip(reversed(times), reversed(values), strict=True):
+            place = width - 1 - round((newest - time_s) / spacing)
+            if place < 0:
+                break
+            cells[place] = value
+        first = next(i for i, value in enumerate(cells) if value is not None)
+        return spark(cells, 0.0, 1.0, self.lens.glyphs, first), 1 / spacing
 
     def reason(self, series: Series) -> str:
         """Why there is no value, in the driver's words; "" where there is one or nothing is known."""

@@ -36,7 +36,7 @@ class Content:
     mig: int = 0  # instances of all GPUs
     banners: int = 0
     findings: int = 0
-    processes: int = 0
+    processes: int = 0  # rows of the table, its notes included
     reasons: int = 4  # texts under the verdict
     has_host: bool = True
     compact: bool = False  # one row for each GPU is wanted
@@ -75,6 +75,10 @@ class _Rows:
             self.of[name] = self.of.get(name, 0) + given
             self.left -= given
 
+    def grant_whole(self, name: str, rows: int) -> None:
+        """Raise the panel to `rows`, or not at all."""
+        self.grant(name, rows, least=max(1, rows - self.of.get(name, 0)))
+
 
 def _one_column(width: int, height: int, content: Content) -> tuple[Box, ...]:
     rows = _Rows(height)
@@ -94,23 +98,25 @@ def _one_column(width: int, height: int, content: Content) -> tuple[Box, ...]:
     if content.findings > 1 and gpus != 1:
         rows.grant("findings", 2)
     if width >= 78:
-        rows.grant("checks", 2)
+        rows.grant_whole("checks", 2)
     rows.grant("verdict", 3 + min(content.reasons, 4), least=min(content.reasons, 3))
     if content.has_host:
         rows.grant("host", 2)
     if not content.compact:
-        rows.grant("gpus", _rows_for(gpus, width, 2), least=gpus)
+        rows.grant_whole("gpus", _rows_for(gpus, width, 2))
     rows.grant("findings", min(content.findings, 3))
+    if gpus == 1:
+        rows.grant("gpus", 6)
     _grant_gaps(rows, ("checks", "gpus", "host"))
     if content.processes:
-        rows.grant("procs", min(content.processes, 4) + 2, least=3)
+        rows.grant("procs", _table_rows(min(content.processes, 4)), least=2)
+    rows.grant("verdict", 4 + content.reasons + (2 if width < 100 else 1) * (content.reasons > 2))
     if not content.compact:
-        rows.grant("gpus", _rows_for(gpus, width, 5), least=gpus)
-    rows.grant("checks", 8 if width >= 58 else 4, least=2)
-    rows.grant("verdict", 5 + content.reasons + content.reasons // 2)
+        rows.grant_whole("gpus", _rows_for(gpus, width, 5))
+    rows.grant_whole("checks", 8 if width >= 58 else 4)
     if content.has_host:
         rows.grant("host", 5)
-    rows.grant("procs", content.processes + 3 if content.processes else 0)
+    rows.grant("procs", _table_rows(content.processes))
     rows.grant("findings", 2 * content.findings + 6)
     if not content.compact:
         rows.grant("gpus", gpus * FULL_GPU + content.mig)
@@ -134,6 +140,11 @@ def _rows_for(gpus: int, width: int, each: int) -> int:
     """Rows for `gpus` with `each` rows; more than eight stand in two columns where there is room."""
     columns = 2 if gpus > 8 and width >= 72 else 1
     return -(-gpus // columns) * each
+
+
+def _table_rows(processes: int) -> int:
+    """Rows of the process table; from four processes on it has a heading."""
+    return processes + (2 if processes >= 4 else 1) if processes else 0
 
 
 def _grant_gaps(rows: _Rows, above: Iterable[str]) -> None:
@@ -182,16 +193,16 @@ def _right_rows(height: int, content: Content) -> _Rows:
     if content.has_host:
         rows.grant("host", 2)
     if content.processes:
-        rows.grant("procs", min(content.processes, 2) + 2)
+        rows.grant("procs", _table_rows(min(content.processes, 2)))
     if not content.compact:
         rows.grant("gpus", each * (5 if gpus > 1 else FULL_GPU), least=each)
     if content.has_host:
         rows.grant("host", 4)
-    rows.grant("procs", min(content.processes, 8) + 2 if content.processes else 0)
+    rows.grant("procs", _table_rows(min(content.processes, 8)))
     _grant_gaps(rows, ("host", "procs"))
     if not content.compact:
         rows.grant("gpus", each * FULL_GPU + content.mig, least=each)
-    rows.grant("procs", content.processes + 3 if content.processes else 0)
+    rows.grant("procs", _table_rows(content.processes))
     rows.grant("gpus", height)
     return rows
 

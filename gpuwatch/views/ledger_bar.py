@@ -122,13 +122,19 @@ def legend(parts: Sequence[LedgerPart], width: int, lens: Lens) -> list[Span]:
     Names get shorter before anything is left out, then the smallest parts go first.
     """
     figures = whole_percents([part.ratio for part in parts])
-    by_size = sorted((i for i in range(len(parts)) if figures[i] > 0), key=lambda i: -figures[i])
-    for write in (_with_label, _with_word, _short):
-        spans = _joined([write(lens, parts[i], figures[i]) for i in sorted(by_size)])
-        if width_of(spans) <= width:
-            return spans
-    for count in range(len(by_size) - 1, 0, -1):
-        spans = _joined([_short(lens, parts[i], figures[i]) for i in sorted(by_size[:count])])
+    labelled = [(part, figure) for part, figure in zip(parts, figures, strict=True) if figure]
+    spans = _joined([_with_label(lens, part, figure) for part, figure in labelled])
+    if width_of(spans) <= width:
+        return spans
+    sums: dict[LedgerKey, int] = {}
+    for part, figure in labelled:
+        sums[part.key] = sums.get(part.key, 0) + figure
+    spans = _joined([_with_word(lens, key, figure) for key, figure in sums.items()])
+    if width_of(spans) <= width:
+        return spans
+    by_size = sorted(sums, key=lambda key: -sums[key])
+    for count in range(len(by_size), 0, -1):
+        spans = _joined([_short(key, sums[key]) for key in sums if key in by_size[:count]])
         if width_of(spans) <= width:
             return spans
     return []
@@ -145,17 +151,17 @@ def _joined(entries: Sequence[list[Span]]) -> list[Span]:
 
 def _with_label(lens: Lens, part: LedgerPart, figure: int) -> list[Span]:
     name = _WORDS[part.key]
-    if part.label and part.key is not LedgerKey.BUSY:
+    if part.label and part.label not in (name, str(part.key)):
         name = f"{name} ({safe(part.label, lens.glyphs)})"
     return [(lens.glyphs.ledger[part.key], ROLES[part.key]), (f" {figure} {name}", "label")]
 
 
-def _with_word(lens: Lens, part: LedgerPart, figure: int) -> list[Span]:
-    return [(lens.glyphs.ledger[part.key], ROLES[part.key]), (f" {figure} {_WORDS[part.key]}", "label")]
+def _with_word(lens: Lens, key: LedgerKey, figure: int) -> list[Span]:
+    return [(lens.glyphs.ledger[key], ROLES[key]), (f" {figure} {_WORDS[key]}", "label")]
 
 
-def _short(_lens: Lens, part: LedgerPart, figure: int) -> list[Span]:
-    return [(f"{figure} {_SHORT[part.key]}", ROLES[part.key])]
+def _short(key: LedgerKey, figure: int) -> list[Span]:
+    return [(f"{figure} {_SHORT[key]}", ROLES[key])]
 
 
 def bar_row(found: Booked, lens: Lens, width: int) -> Row:

@@ -118,7 +118,7 @@ def _verdict(lens: Lens) -> Sentences:
     if found is not None:
         figures = whole_percents([part.ratio for part in found.parts])
         shares = [
-            f"{figure} % {part.key}{f' ({part.label})' if part.label else ''}"
+            f"{figure} % {part.key}{f' ({part.label})' if part.label not in ('', str(part.key)) else ''}"
             for part, figure in zip(found.parts, figures, strict=True)
             if figure
         ]

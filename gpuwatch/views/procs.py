@@ -13,7 +13,7 @@ from gpuwatch.views.findings import number_ranges
 from gpuwatch.views.lens import Lens
 from gpuwatch.views.notices import waiting_for_work
 from gpuwatch.views.options import Options
-from gpuwatch.views.rows import Row, Span, blank, cells, crop, filled, heading, row, safe, shorten
+from gpuwatch.views.rows import Row, Span, blank, cells, clip, crop, filled, heading, row, safe, shorten
 
 LEAST_COMMAND, ROOMY_COMMAND = 12, 24
 #: Workers whose CPU is summed up for one row; more cost more than they tell.
@@ -222,7 +222,7 @@ def _entry_row(table: Table, entry: Entry, columns: Sequence[Column], width: int
     fixed = "".join(_cell(column.text(table, entry), column) for column in columns)
     used = 1 + sum(column.width + 1 for column in columns)
     process = entry.process
-    command = shorten(safe(process.command or process.name, glyphs), max(1, width - used - 1), glyphs)
+    command = clip(safe(process.command or process.name, glyphs), max(1, width - used - 1), glyphs)
     return row([(">" if selected else " ", "accent"), (fixed, role), (f" {command}", role)], width)
 
 

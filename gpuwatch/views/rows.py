@@ -39,12 +39,25 @@ def safe(text: str, glyphs: Glyphs) -> str:
     return ascii_text(text) if glyphs.line == "-" else text
 
 
+#: A figure and its unit belong on one line.
+_FIGURE = re.compile(r"(?<=\d) (?=(?:%|°?C|W|MHz|GiB|MiB|[kMG]?B/s|s|ms|min|h|core|cores|GPUs?|GB)(?![\w]))")
+_GLUE = "\u00a0"
+
+
+def _glued(text: str) -> str:
+    return _FIGURE.sub(_GLUE, text)
+
+
 def shorten(text: str, width: int, glyphs: Glyphs) -> str:
     """`text` in at most `width` cells; what is cut off ends in an ellipsis, at a word where one is near."""
     if cells(text) <= width:
         return text
     if width <= 1:
         return glyphs.ellipsis[: max(0, width)]
+    return _cut(_glued(text), width, glyphs).replace(_GLUE, " ")
+
+
+def _cut(text: str, width: int, glyphs: Glyphs) -> str:
     cut = crop(text, width - 1).rstrip()
     space = cut.rfind(" ")
     # A figure or a word cut in the middle says something else; a long first word has to be cut.
@@ -55,21 +68,29 @@ def shorten(text: str, width: int, glyphs: Glyphs) -> str:
     return cut + glyphs.ellipsis
 
 
+def clip(text: str, width: int, glyphs: Glyphs) -> str:
+    """Likewise, but cut anywhere: for command lines and paths, whose words are long."""
+    if cells(text) <= width:
+        return text
+    return crop(text, width - 1).rstrip() + glyphs.ellipsis if width > 1 else glyphs.ellipsis[: max(0, width)]
+
+
 def wrap(text: str, width: int, most: int, glyphs: Glyphs) -> list[str]:
     """`text` in lines of at most `width` cells, at most `most` of them; the last ends in an ellipsis."""
     if width < 1 or most < 1:
         return []
     lines: list[str] = []
-    words = text.split()
+    words = [word for word in _glued(text).split(" ") if word]
     while words and len(lines) < most - 1:
         line = ""
         while words and cells(line) + bool(line) + cells(words[0]) <= width:
             line = f"{line} {words.pop(0)}" if line else words.pop(0)
         if not line:  # one word wider than the line
-            line = shorten(words.pop(0), width, glyphs)
+            line = _cut(words.pop(0), width, glyphs) if width > 1 else glyphs.ellipsis
         lines.append(line)
+    lines = [line.replace(_GLUE, " ") for line in lines]
     if words:
-        lines.append(shorten(" ".join(words), width, glyphs))
+        lines.append(shorten(" ".join(words).replace(_GLUE, " "), width, glyphs))
     return lines
 
 

@@ -35,6 +35,8 @@ def heights(values: Sequence[float | None], low: float, high: float, steps: int)
 
 def spark(values: Sequence[float | None], low: float, high: float, glyphs: Glyphs, blank: int = 0) -> str:
     """One row, one character per value; the first `blank` cells lie before the first tick."""
+    if 0 < blank < len(values) and values[blank] is None:
+        blank += 1  # a rate needs two ticks
     symbols = (*glyphs.levels, glyphs.over)
     gap = glyphs.gap
     drawn = heights(values[blank:], low, high, len(glyphs.levels))

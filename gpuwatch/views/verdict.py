@@ -16,10 +16,10 @@ _REASON_LABEL = 10
 #: From this many rows on texts may take two rows and the ledger's legend has one of its own.
 ROOMY_FROM = 8
 #: Where not all reasons fit, these go first to last.
-_BY_IMPORTANCE = ("because", "do", "wrong if", "settle", "then")
+_BY_IMPORTANCE = ("because", "do", "wrong if", "settle")
 #: What a headline can do without on a narrow screen, in this order.
 _THE_GPUS = re.compile(r"^GPUs? (?!\d)")
-_SPARE_WORDS = (" of the time", " (preliminary)", "the ")
+_SPARE_WORDS = (" of the time", " (preliminary)", "the ", " of its speed", " of their speed")
 
 
 def verdict(state: State, options: Options, width: int, height: int) -> list[Row]:
@@ -84,9 +84,10 @@ def _headline(found: Verdict, width: int, glyphs: Glyphs) -> Row:
         text += " (preliminary)"
     room = width - width_of(lead)
     text = tightened(text, room)
-    if room < min(len(text), 24):  # the figure matters more than how sure it is
-        lead = [*lead[:1], (" ", "")] if lead else []
+    if lead and cells(text) > room:  # the figure matters more than how sure it is
+        lead = [lead[0], (" ", "")]
         room = width - width_of(lead)
+        text = _THE_GPUS.sub("", text) if cells(text) > room else text
     return row([*lead, (shorten(text, max(1, room), glyphs), "title")], width)
 
 
@@ -95,7 +96,7 @@ def tightened(text: str, width: int) -> str:
     for spare in _SPARE_WORDS:
         if cells(text) > width:
             text = text.replace(spare, "", 1)
-    return text if cells(text) <= width else _THE_GPUS.sub("", text)
+    return text
 
 
 def _said(found: Verdict, width: int, most: int, glyphs: Glyphs) -> list[Row]:
@@ -125,8 +126,11 @@ def _detail(found: Verdict, width: int, most: int, glyphs: Glyphs) -> list[Row]:
 def reasons(found: Verdict, width: int, most: int, glyphs: Glyphs) -> list[Row]:
     """because, wrong if, settle, do, then: each label once, the most telling where not all fit."""
     parts = reason_texts(found, glyphs)
-    kept = sorted(parts, key=lambda part: _BY_IMPORTANCE.index(part[0]))[: max(0, most)]
-    return labelled([part for part in parts if part in kept], width, most, glyphs)
+    first = [part for part in parts if part[0] != "then"]
+    kept = sorted(first, key=lambda part: _BY_IMPORTANCE.index(part[0]))[: max(0, most)]
+    rows = labelled([part for part in first if part in kept], width, most, glyphs)
+    # What comes after that is told once these have been told whole.
+    return rows + labelled(parts[len(first) :], width, most - len(rows), glyphs)
 
 
 def reason_texts(found: Verdict, glyphs: Glyphs) -> list[tuple[str, str]]:

@@ -46,7 +46,7 @@ def zoom_page(state: State, options: Options, width: int, height: int) -> list[R
     picture = GpuPicture(lens, reading)
     columns = 2 if width >= TWO_COLUMNS_FROM else 1
     chart_width = width if columns == 1 else (width - _GAP) // 2
-    # Title, facts, the P-state strips and the time axis stand besides the charts.
+    # The title, the fine row, the P-states and the time axis stand beside the charts.
     per_column = _CHARTS // columns
     rows = min(MOST_ROWS, max(LEAST_ROWS, (height - 8) // per_column - 1))
     charts = _charts(picture, chart_width, rows)
@@ -55,6 +55,7 @@ def zoom_page(state: State, options: Options, width: int, height: int) -> list[R
     right: list[Row] = []
     for number, drawn in enumerate(charts):
         (left if columns == 1 or number < per_column else right).extend(drawn)
+    left.insert(rows + 1, _fine(picture, chart_width))
     left += [_states(picture, chart_width), time_axis(lens, chart_width)]
     if columns == 2:
         right += [_reasons_now(picture, chart_width), time_axis(lens, chart_width)]
@@ -126,6 +127,13 @@ def _hotter(limit_c: float | None) -> float:
 def _states(picture: GpuPicture, width: int) -> Row:
     strip = picture.plot(P_STATE, max(1, width - AXIS_WIDTH - 1))[0]
     return row([(f"{'P-state':>{AXIS_WIDTH}} ", "label"), (strip, "value")], width)
+
+
+def _fine(picture: GpuPicture, width: int) -> Row:
+    """Under the utilization: the driver's own samples, which are finer than a tick."""
+    points, per_s = picture.fine(max(1, width - AXIS_WIDTH - 1))
+    label = f"{per_s:.0f} a s" if per_s else "fine"
+    return row([(f"{label:>{AXIS_WIDTH}} ", "dim"), (points if per_s else "", "series1")], width)
 
 
 def _reasons_now(picture: GpuPicture, width: int) -> Row:
