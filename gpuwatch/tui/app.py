@@ -107,8 +107,10 @@ class Dashboard(Viewing):
         self.call_next(self.run_action, f"app.{action}")
 
     def action_why(self) -> None:
-        page = {"checks": "check", "gpus": "zoom"}.get(self.options.focus, "finding")
-        self.open(page)
+        if self.options.focus == "gpus":
+            self.action_zoom()
+        else:
+            self.open("check" if self.options.focus == "checks" else "finding")
 
     def action_finding(self, step: int) -> None:
         self.choose(select_finding(choices.findings_of(self.state), self.options, step))
@@ -139,6 +141,7 @@ class Dashboard(Viewing):
             self.action_panel(step)
 
     def action_zoom(self) -> None:
+        self.choose(choices.next_gpu(self.state, replace(self.options, zoomed_gpu=None), 0))
         self.open("zoom")
 
     def action_freeze(self) -> None:

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from gpuwatch.model import CHECKS, Finding
 from gpuwatch.state import State
-from gpuwatch.tui.keys import Where, footer
+from gpuwatch.tui.keys import Where, footer, help_rows
 from gpuwatch.tui.panel import Draw, Row
 from gpuwatch.tui.screens.dialog import Page
 from gpuwatch.views.compose import PANELS, PanelView, content_of
@@ -46,8 +46,21 @@ def foot_line(viewer: Viewer, where: Where) -> Draw:
 
 
 def page(viewer: Viewer, kind: str) -> Page:
-    """The whole page of a dialog, for a window of (width, height)."""
-    return lambda width, height: [((f"{kind}".ljust(width)[:width], ""),)]
+    """All rows of a dialog ("help", "finding", "check" or "zoom") for a window of (width, height)."""
+    # Imported here: the first picture of the live screen needs none of them.
+    from gpuwatch.views.help import help_page
+    from gpuwatch.views.pages import check_page, finding_page
+    from gpuwatch.views.zoom import zoom_page
+
+    def draw(width: int, height: int) -> Sequence[Row]:
+        state, options = viewer.state, viewer.options
+        if kind == "help":
+            return help_page(help_rows(), state, options, width, height)
+        if kind == "check":
+            return check_page(state, options, options.check_row + 1, width, height)
+        return (zoom_page if kind == "zoom" else finding_page)(state, options, width, height)
+
+    return draw
 
 
 def boxes(viewer: Viewer, width: int, height: int) -> tuple[Box, ...]:
@@ -74,7 +87,8 @@ def row_at(viewer: Viewer, panel: str, rows: Sequence[Row], x: int, y: int) -> i
 def _check_at(text: str, x: int) -> int | None:
     """The check whose name begins last before the click."""
     lowered = text.lower()
-    starts = [max(lowered.find(check.label), lowered.find(check.key)) for check in CHECKS]
+    named = any(check.label in lowered for check in CHECKS)
+    starts = [lowered.find(check.label if named else check.key) for check in CHECKS]
     before = [(start, place) for place, start in enumerate(starts) if 0 <= start <= x + 2]
     return max(before)[1] if before else None
 

@@ -1,5 +1,7 @@
 """Colours: every role has a style, text is readable, no-colour has none."""
 
+from itertools import pairwise
+
 import pytest
 from rich.color import Color
 
@@ -73,7 +75,7 @@ def test_bad_is_bold_and_selection_shows_without_colour() -> None:
 @pytest.mark.parametrize("theme", ["dark", "light"])
 def test_neighbours_in_the_ledger_bar_differ(theme: str) -> None:
     made = styles(theme)
-    for one, other in zip(BARS, BARS[1:], strict=False):
+    for one, other in pairwise(BARS):
         if (one, other) != ("bar_idle", "bar_unknown"):  # told apart by their glyphs
             assert made[one] != made[other]
 

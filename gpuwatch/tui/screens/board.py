@@ -116,8 +116,7 @@ class Board(Backdrop):
         return self._shown
 
     def update(self, only: Collection[str] | None = None) -> None:
-        """Place the panels anew where the content asks for it, else paint what changed."""
+        """Paint what changed; place the panels anew where the content asks for it."""
         if self._boxes(*self.size) != self._shown:
             self.refresh(layout=True)
-        else:
-            super().update(only)
+        super().update(only)

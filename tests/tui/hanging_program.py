@@ -1,0 +1,43 @@
+"""The dashboard on a source whose third sample never comes: a driver call that hangs, outside Python."""
+
+import ctypes
+import sys
+import time
+
+from gpuwatch.model import Sample
+from gpuwatch.sampler import Sampler
+from gpuwatch.session import Session
+
+
+class Hanging:
+    """Two samples, then a call into C that does not return."""
+
+    def __init__(self) -> None:
+        self._taken = 0
+
+    def open(self) -> None:
+        pass
+
+    def sample(self, deadline_s: float) -> Sample:
+        self._taken += 1
+        if self._taken > 2:
+            ctypes.CDLL(None).sleep(1000)
+        return Sample(self._taken, time.monotonic(), time.time(), 0.2)
+
+    def between(self) -> float | None:
+        return None
+
+    def close(self) -> None:
+        ctypes.CDLL(None).sleep(1000)
+
+
+def main() -> int:
+    sampler = Sampler(Hanging(), interval_s=0.2)
+    sampler.start()
+    from gpuwatch.tui.app import run_app
+
+    return run_app(Session(interval_s=0.2), sampler)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
