@@ -46,18 +46,19 @@ async def draw(shot: Shot) -> str:
     """The SVG of one shot: simulated time, so the same picture every time."""
     from gpuwatch.session import Session
     from gpuwatch.sources.live import run_simulated
-    from gpuwatch.tui.app import GpuwatchApp
+    from gpuwatch.tui.app import Dashboard
+    from gpuwatch.tui.plan import TerminalPlan
 
     session = Session(interval_s=1.0)
-    samples = list(run_simulated(shot.scenario, shot.after_s, interval_s=1.0, gpus=None, pid=None, user=None))
+    samples = list(run_simulated(shot.scenario, shot.after_s))
     for sample in samples[:-1]:
         session.feed(sample)
-    app = GpuwatchApp(session, sampler=None, theme=shot.theme)
+    plan = TerminalPlan(live=True, theme=shot.theme)
+    app = Dashboard(session, plan, clock=lambda: samples[-1].monotonic_s)
     async with app.run_test(size=(shot.width, shot.height)) as pilot:
         app.feed(samples[-1])
         await pilot.pause()
-        for key in shot.keys:
-            await pilot.press(key)
+        await pilot.press(*shot.keys)
         await pilot.pause()
         return stable(app.export_screenshot(title="gpuwatch"))
 

@@ -29,6 +29,8 @@ EPISODE_UTILIZATION, EPISODE_S = 0.10, 5.0
 PAUSED_UTILIZATION, PAUSED_S = 0.05, 120.0
 #: The driver's process list may miss a tick; a job is gone after this.
 GONE_S = 3.0
+#: Stands for a job whose process nobody lists; presumed after so long a time of work without one.
+UNSEEN_PID, UNLISTED_S = -1, 30.0
 #: Process facts may come a few ticks after the first reading of the GPU.
 ATTACH_S = 5.0
 
@@ -131,6 +133,7 @@ class JobTracker:
     _low_since_s: float | None = None
     _near_zero_since_s: float | None = None
     _seen_s: float = float("-inf")
+    _unlisted_s: float | None = None  # the GPU works, and no process is listed, since
     _last_s: float | None = None
 
     def __post_init__(self) -> None:
@@ -179,6 +182,16 @@ class JobTracker:
         held, now, chosen = self.trainer, sample.monotonic_s, sample.judged_pids
         if reading.processes is None:
             return held or (_presumed(utilization) if chosen is None else None)
+        if not reading.processes and chosen is None and (held is None or held.pid == UNSEEN_PID):
+            # Drivers leave out processes of other pid namespaces: a working GPU with an empty list.
+            if held is not None:
+                return None if self.status.state is JobState.PAUSED else held
+            if utilization is None or utilization < STARTED_UTILIZATION:
+                self._unlisted_s = None
+            elif self._unlisted_s is None:
+                self._unlisted_s = now
+            seen_s = 0.0 if self._unlisted_s is None else now - self._unlisted_s
+            return _presumed(utilization) if seen_s >= UNLISTED_S else None
         found = find_trainer(reading, by_pid, None if held is None else held.pid, chosen)
         lately = held is not None and now - self._seen_s <= GONE_S
         if found is None:
@@ -282,8 +295,10 @@ def _same_job(before: Trainer | None, after: Trainer | None) -> bool:
 
 
 def _presumed(utilization: float | None) -> Trainer | None:
-    """No process list (no permission, MIG, WSL): work on the GPU is the only sign of a job."""
-    return Trainer(-1, None) if utilization is not None and utilization >= STARTED_UTILIZATION else None
+    """No process is listed (no permission, MIG, WSL, a container): work is the only sign of a job."""
+    return (
+        Trainer(UNSEEN_PID, None) if utilization is not None and utilization >= STARTED_UTILIZATION else None
+    )
 
 
 def _children(trainer: Trainer, sample: Sample) -> list[ProcessReading]:

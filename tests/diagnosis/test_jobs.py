@@ -4,7 +4,7 @@ import pytest
 from build import GIB, Gpu, Process, Scene
 
 from gpuwatch.diagnosis.jobs import JobTracker, compiles, find_trainer, job_group, serves
-from gpuwatch.model import GpuProcess, GpuReading, JobState, ProcessReading, ProcessRole
+from gpuwatch.model import GpuProcess, GpuReading, JobState, ProcessReading, ProcessRole, Sample
 
 
 def process(pid=100, **fields):
@@ -232,3 +232,31 @@ def test_n21_without_utilization_age_decides():
     for sample in scene.samples(130):
         tracker.update(sample, sample.gpus[0], None, {p.pid: p for p in sample.processes})
     assert tracker.status.state is JobState.STEADY
+
+
+def test_work_without_any_listed_process_is_a_job_nobody_sees():
+    """Drivers leave out processes of other pid namespaces (a container, WSL)."""
+    tracker, states = JobTracker("GPU-0"), []
+    for second in range(200):
+        sample = Sample(second, float(second), 0.0, 1.0)
+        tracker.update(sample, reading(), 0.9, {})
+        states.append(tracker.status.state)
+    assert states[20] is JobState.NO_JOB
+    assert states[199] is JobState.STEADY
+    assert tracker.trainer.process is None
+
+
+def test_a_short_burst_without_a_process_is_no_job():
+    tracker = JobTracker("GPU-0")
+    for second in range(100):
+        busy = 0.9 if second % 25 < 20 else 0.0
+        tracker.update(Sample(second, float(second), 0.0, 1.0), reading(), busy, {})
+        assert tracker.status.state is JobState.NO_JOB
+
+
+def test_a_job_nobody_sees_ends_when_the_gpu_rests():
+    tracker = JobTracker("GPU-0")
+    for second in range(400):
+        sample = Sample(second, float(second), 0.0, 1.0)
+        tracker.update(sample, reading(), 0.9 if second < 200 else 0.0, {})
+    assert tracker.status.state is JobState.NO_JOB
