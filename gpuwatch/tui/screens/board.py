@@ -105,18 +105,18 @@ class Board(Backdrop):
     ) -> None:
         super().__init__(self._place, styles_of)
         self._panels, self._boxes = panels, boxes
-        self._shown: Sequence[Box] = ()
+        self._shown: Sequence[Box] | None = None  # not placed yet
 
     def compose(self) -> ComposeResult:
         for name, draw in self._panels.items():
             yield Panel(name, draw, self.styles_of)
 
     def _place(self, width: int, height: int) -> Sequence[Box]:
-        self._shown = self._boxes(width, height)
-        return self._shown
+        shown = self._shown = self._boxes(width, height)
+        return shown
 
     def update(self, only: Collection[str] | None = None) -> None:
         """Paint what changed; place the panels anew where the content asks for it."""
-        if self._boxes(*self.size) != self._shown:
-            self.refresh(layout=True)
+        if self._shown is not None and self._boxes(*self.size) != self._shown:
+            self.refresh(layout=True, repaint=False)
         super().update(only)
