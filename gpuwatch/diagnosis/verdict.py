@@ -66,7 +66,7 @@ class VerdictMaker:
     _shown: _Proposal | None = None
     _shown_s: float = 0.0  # since when
     _backed_s: float = 0.0  # when the shown cause was last seen
-    _challenger: tuple[str, str] | None = None
+    _challenger: str | None = None  # its rule: which of several alike GPUs is worst may change
     _challenger_s: float = 0.0
 
     def make(self, facts: TickFacts) -> Verdict:
@@ -102,8 +102,8 @@ class VerdictMaker:
         if proposal.lead is None or proposal.lead - (present or 0.0) < CHALLENGER_LEAD:
             self._challenger = None
             return False
-        if self._challenger != proposal.key:
-            self._challenger, self._challenger_s = proposal.key, now
+        if self._challenger != proposal.key[0]:
+            self._challenger, self._challenger_s = proposal.key[0], now
         return now - self._challenger_s >= CHALLENGER_S
 
 

@@ -354,6 +354,25 @@ def test_a_short_lead_is_forgotten():
     assert play(*steps) == [(1.0, "a")]
 
 
+def test_a_challenger_may_be_on_another_gpu_every_second():
+    """Of several GPUs with the same cause another one is worst in each tick."""
+    maker, found = VerdictMaker(), []
+    hot = gpu([(LedgerKey.SLOWED, 0.2, "b")], [finding("b", Layer.HARDWARE, share=0.2)], index=9)
+    for second in range(90):
+        starved = [
+            gpu(
+                [(LedgerKey.WAITING, 0.6 + 0.01 * ((second + index) % 2), "a")],
+                [finding("a", share=0.6)],
+                index=index,
+            )
+            for index in (4, 5)
+        ]
+        now = [hot, *starved] if second >= 5 else [hot]
+        found.append(maker.make(facts(*now, now=float(second))).rule)
+    assert found[10] == "b"
+    assert found[-1] == "a"
+
+
 def test_a_verdict_lives_twenty_seconds():
     assert play((2, both(0.30, 0.1)), (60, both(0.10, 0.60)))[1][0] >= 21.0
 
