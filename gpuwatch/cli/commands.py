@@ -4,7 +4,7 @@ import argparse
 import json
 import shutil
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from gpuwatch.cli.main import EXIT_NO_GPU, EXIT_OK, EXIT_USAGE
 
@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from gpuwatch.session import Session
     from gpuwatch.sources.base import Source
     from gpuwatch.state import State
+
+
+class Selection(TypedDict):
+    """How a source is opened."""
+
+    interval_s: float
+    gpus: tuple[int | str, ...] | None
+    pid: int | None
+    user: str | None
 
 
 def live(options: argparse.Namespace) -> int:
@@ -74,7 +83,7 @@ def _live(options: argparse.Namespace) -> "Source":
     return live_source(**_selection(options))
 
 
-def _selection(options: argparse.Namespace) -> dict[str, object]:
+def _selection(options: argparse.Namespace) -> Selection:
     return {
         "interval_s": options.interval,
         "gpus": options.gpus,

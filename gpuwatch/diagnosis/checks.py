@@ -3,7 +3,7 @@
 Never silently green: FINE needs a rule that really looked.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from gpuwatch.diagnosis.interface import Abstain, Clear, Fires
 from gpuwatch.diagnosis.ledger_causes import STARVED
@@ -22,21 +22,24 @@ from gpuwatch.model import (
 )
 
 NO_RULE = "no rule for this yet"
+NO_GPU = "no GPU to look at"
 _SURE = (Confidence.MEASURED, Confidence.LIKELY)
 #: Notes of more rules than this do not fit a line.
 MAX_NOTES = 3
 
 
-def check_results(tracks: Iterable[Track], findings: Sequence[Finding]) -> tuple[CheckResult, ...]:
-    """`findings`: the visible ones, worst first."""
+def check_results(
+    tracks: Iterable[Track], findings: Sequence[Finding], ruled: Collection[str] = ()
+) -> tuple[CheckResult, ...]:
+    """`findings`: the visible ones, worst first. `ruled`: keys of checks that have a rule at all."""
     by_check: dict[str, list[Track]] = {check.key: [] for check in CHECKS}
     for track in tracks:
         if track.check in by_check:  # banners have no row
             by_check[track.check].append(track)
-    return tuple(_result(check, by_check[check.key], findings) for check in CHECKS)
+    return tuple(_result(check, by_check[check.key], findings, check.key in ruled) for check in CHECKS)
 
 
-def _result(check: Check, tracks: Sequence[Track], findings: Sequence[Finding]) -> CheckResult:
+def _result(check: Check, tracks: Sequence[Track], findings: Sequence[Finding], ruled: bool) -> CheckResult:
     here = [finding for finding in findings if finding.check == check.key]
     alarms = [finding for finding in here if not _explains(finding)]
     named = next((finding for finding in alarms if _is_named(finding)), None)
@@ -46,7 +49,10 @@ def _result(check: Check, tracks: Sequence[Track], findings: Sequence[Finding]) 
         return CheckResult(check, CheckState.POSSIBLE, alarms[0].text.title, rule=alarms[0].rule)
     if here:
         return CheckResult(check, CheckState.FINE, here[0].text.title, rule=here[0].rule)
-    return _without_finding(check, [track for track in tracks if not track.rule.unavailable])
+    able = [track for track in tracks if not track.rule.unavailable]
+    if not able:
+        return CheckResult(check, CheckState.UNMEASURABLE, NO_GPU if ruled else NO_RULE)
+    return _without_finding(check, able)
 
 
 def _explains(finding: Finding) -> bool:
@@ -80,9 +86,7 @@ def _without_finding(check: Check, tracks: Sequence[Track]) -> CheckResult:
     reasons = [track.outcome.reason for track in tracks if isinstance(track.outcome, Abstain)]
     if reasons:
         return CheckResult(check, CheckState.UNMEASURABLE, reasons[0])
-    if tracks:
-        return CheckResult(check, CheckState.WAITING, "looking")
-    return CheckResult(check, CheckState.UNMEASURABLE, NO_RULE)
+    return CheckResult(check, CheckState.WAITING, "looking")
 
 
 def _soonest(tracks: Sequence[Track]) -> tuple[float, str] | None:

@@ -73,6 +73,7 @@ class Engine:
         places = self._catalogue.places
         self._ignored = {rule.id: places[rule.id][1] for rule in chosen if rule.id in ignored}
         self._rules = tuple(rule for rule in chosen if rule.id not in ignored)
+        self._ruled = frozenset(places[rule.id][1] for rule in self._rules if not rule.unavailable)
         self._gpus: dict[str, GpuMemory] = {}
         self._tracks: dict[str, list[Track]] = {HOST: self._new_tracks(None, ("host",))}
         self._members: dict[str, dict[str, Member]] = {}  # active on each GPU, by rule; and on the host
@@ -110,7 +111,7 @@ class Engine:
         }
         if changed or now >= self._lists_due_s:
             self._lists_due_s = now + LISTS_EVERY_S
-            self._checks = check_results(self._all_tracks(), self._findings)
+            self._checks = check_results(self._all_tracks(), self._findings, self._ruled)
             self._not_checked = not_checked(self._all_tracks(), self._ignored, len(self._gpus))
         return Diagnosis(
             time_s=now,

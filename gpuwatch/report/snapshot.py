@@ -4,12 +4,13 @@ Additive within a major version. Numbers are never formatted, units are in the k
 null, and `absent` says why.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from gpuwatch import __version__
 from gpuwatch.metrics import METRICS, Kind, Metric
-from gpuwatch.model import Finding, GpuReading, Ledger, ProcessReading, Sample
+from gpuwatch.model import GpuReading, ProcessReading, Sample
 from gpuwatch.state import State
 
 SCHEMA = "gpuwatch.snapshot/1"
@@ -137,9 +138,9 @@ def _diagnosis(state: State) -> Document | None:
             }
             for result in diagnosis.checks
         ],
-        "findings": [_finding(finding) for finding in diagnosis.findings],
-        "ended": [_finding(finding) for finding in diagnosis.ended],
-        "ledgers": [_ledger(ledger) for ledger in diagnosis.ledgers.values()],
+        "findings": [_plain(finding) for finding in diagnosis.findings],
+        "ended": [_plain(finding) for finding in diagnosis.ended],
+        "ledgers": [_plain(ledger) for ledger in diagnosis.ledgers.values()],
         "jobs": [_plain(job) for job in diagnosis.jobs.values()],
         "shapes": {uuid: _plain(shape) for uuid, shape in diagnosis.shapes.items()},
         "not_checked": [_plain(entry) for entry in diagnosis.not_checked],
@@ -147,21 +148,13 @@ def _diagnosis(state: State) -> Document | None:
     }
 
 
-def _finding(finding: Finding) -> Document:
-    return _plain(finding)
-
-
-def _ledger(ledger: Ledger) -> Document:
-    return _plain(ledger)
-
-
 def _plain(record: object) -> Any:
     """A record as JSON types: dataclasses become objects, enums their text, tuples lists."""
     slots = getattr(type(record), "__dataclass_fields__", None)
     if slots is not None:
         return {name: _plain(getattr(record, name)) for name in slots}
-    if isinstance(record, dict) or hasattr(record, "items"):
-        return {str(key): _plain(value) for key, value in record.items()}  # type: ignore[attr-defined]
+    if isinstance(record, Mapping):
+        return {str(key): _plain(value) for key, value in record.items()}
     if isinstance(record, (tuple, list, frozenset, set)):
         return [_plain(item) for item in record]
     if isinstance(record, str):

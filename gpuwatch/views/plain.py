@@ -129,7 +129,7 @@ def _verdict(lens: Lens) -> Sentences:
 def _gpus(lens: Lens) -> Sentences:
     sample = lens.state.sample
     assert sample is not None
-    if not sample.gpus:
+    if not sample.gpus and lens.state.diagnosis is None:  # else the verdict has said so
         driver = sample.driver
         if driver.state is not DriverState.OK or driver.message:
             yield 0, f"{driver.message or driver.state} {driver.advice}".strip()
