@@ -55,9 +55,9 @@ def chart(
     for number, line in enumerate(lines):
         label = ""
         if number == 0:
-            label = axis_text(top, metric.unit)
+            label = safe(axis_text(top, metric.unit), lens.glyphs)
         elif number == rows - 1:
-            label = axis_text(low, metric.unit)
+            label = safe(axis_text(low, metric.unit), lens.glyphs)
         result.append(row([(f"{label:>{AXIS_WIDTH}} ", "dim"), (line, role)], width))
     return result
 
@@ -73,11 +73,12 @@ def _title(
 ) -> Row:
     start: list[Span] = [(f"{title}  ", "title")]
     if known:
-        start.append((words.quantity(known[-1], metric.unit), "value"))
+        start.append((safe(words.quantity(known[-1], metric.unit), lens.glyphs), "value"))
     else:
         start.append(("no data", "dim"))
     if limit is not None:
-        start.append((f"   {limit_name} {words.quantity(limit, metric.unit)}", "dim"))
+        text = f"   {limit_name} {words.quantity(limit, metric.unit)}"
+        start.append((safe(text, lens.glyphs), "dim"))
     end = ""
     if known:
         mean = sum(known) / len(known)

@@ -153,7 +153,7 @@ def quantity(value: float | str | None, unit: str) -> str:
     if unit == "s":
         return span(value)
     if unit == "cores":
-        return f"{value:.2f} cores"
+        return f"{value:.2f} cores" if value < 9.995 else f"{value:.0f} cores"
     text = f"{value:.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
     return f"{text} {unit}".rstrip()
 

@@ -182,17 +182,18 @@ def _net(lens: Lens) -> Piece:
 
 
 def _job(lens: Lens) -> Piece:
-    """The busiest trainer's main thread and how many workers feed it."""
+    """Main threads of the trainers and how many workers feed them."""
     trainers = [p for p in lens.processes if p.role is ProcessRole.TRAINER]
     if not trainers:
         return []
-    first = trainers[0]
-    entity = f"process:{first.pid}:{first.start_ticks}"
-    main = lens.point(entity, "main_cpu_cores").value
-    workers = sum(p.role is ProcessRole.WORKER and p.trainer == first.key for p in lens.processes)
+    points = [lens.point(f"process:{p.pid}:{p.start_ticks}", "main_cpu_cores").value for p in trainers]
+    known = [value for value in points if value is not None]
+    low, high = (words.percent_number(min(known)), words.percent(max(known))) if known else ("", "- %")
+    main = f"{low}-{high}" if known and len(trainers) > 1 and f"{low} %" != high else high
+    workers = sum(p.role is ProcessRole.WORKER for p in lens.processes)
     return [
         ("main ", "label"),
-        (f"{words.percent(main):>5}", "value"),
+        (f"{main:>5}", "value"),
         ("  workers ", "label"),
         (str(workers), "value"),
     ]

@@ -179,7 +179,8 @@ def _left_rows(height: int, content: Content) -> _Rows:
     rows.grant("verdict", 7)
     rows.grant("findings", min(content.findings, 4) + 1)
     _grant_gaps(rows, ("checks", "findings"))
-    rows.grant("verdict", 12 if height >= 36 else 7)
+    # By the height alone, so that nothing below moves when a text gets longer.
+    rows.grant("verdict", 15 if height >= 44 else 12 if height >= 36 else 7)
     rows.grant("findings", height)
     return rows
 
@@ -196,10 +197,13 @@ def _right_rows(height: int, content: Content) -> _Rows:
         rows.grant("procs", _table_rows(min(content.processes, 2)))
     if not content.compact:
         rows.grant("gpus", each * (5 if gpus > 1 else FULL_GPU), least=each)
+    _grant_gaps(rows, ("host",))
+    if content.has_host:
+        rows.grant("host", 3)
+    rows.grant("procs", _table_rows(min(content.processes, 8)))
     if content.has_host:
         rows.grant("host", 4)
-    rows.grant("procs", _table_rows(min(content.processes, 8)))
-    _grant_gaps(rows, ("host", "procs"))
+    _grant_gaps(rows, ("procs",))
     if not content.compact:
         rows.grant("gpus", each * FULL_GPU + content.mig, least=each)
     rows.grant("procs", _table_rows(content.processes))

@@ -50,10 +50,7 @@ def test_wrapped_lines_fit(text, width, most):
 
 
 def test_what_is_cut_off_is_marked_and_a_figure_is_never_split():
-    assert (
-        shorten("the GPU waits 58-66 % of the time", 20, UNICODE)
-        == "the GPU waits…"
-    )
+    assert shorten("the GPU waits 58-66 % of the time", 20, UNICODE) == "the GPU waits…"
     assert wrap("costs 58-66 % of the time", 13, 3, UNICODE) == ["costs 58-66 %", "of the time"]
     assert wrap("costs 158-66 % of it", 13, 3, UNICODE) == ["costs", "158-66 % of", "it"]
 
