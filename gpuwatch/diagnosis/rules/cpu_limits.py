@@ -3,6 +3,7 @@
 from gpuwatch.clean import clean
 from gpuwatch.diagnosis.interface import Abstain, Clear, Fires, Outcome
 from gpuwatch.diagnosis.rules.common import idle_coverage, pulsed
+from gpuwatch.diagnosis.rules.waiting import RUNS_IN_GAPS, main_gap, wanted_in_gaps
 from gpuwatch.diagnosis.window import JobView, Window
 from gpuwatch.model import Confidence, Evidence, JobState, ProcessReading, ProcessRole, Severity
 
@@ -59,7 +60,7 @@ def _throttled(window: Window, job: JobView, quota: float, throttled: float, use
         share = window.shape.stall_ratio
         values = window.history.values(_entity(job.trainer), "throttled_ratio", WINDOW_S)
         felt = [None if value != value else value >= THROTTLED_TICK_RATIO for value in values]
-        coverage = idle_coverage(window, felt, WINDOW_S) or 0.0
+        coverage = min(idle_coverage(window, felt, WINDOW_S) or 0.0, _queueing_part(window))
         severity = Severity.CRITICAL if throttled >= THROTTLED_CRITICAL_RATIO else Severity.WARNING
     spent_s = _throttled_s(window, job.trainer)
     evidence = (
@@ -134,6 +135,14 @@ def _others_ratio(window: Window, job: JobView) -> float | None:
     return max(0.0, total - own / cores)
 
 
+def _queueing_part(window: Window) -> float:
+    """Of the gaps in which the main thread prepares data itself: the part it spends without a core."""
+    gap = main_gap(window)
+    if gap is None or gap.gap_wait_cores is None or wanted_in_gaps(gap) < RUNS_IN_GAPS:
+        return 1.0
+    return max(0.0, min(1.0, gap.gap_wait_cores / wanted_in_gaps(gap)))
+
+
 def _contended(window: Window, job: JobView, others: float | None, steal: float, variant: str) -> Fires:
     shape = window.shape
     waits = pulsed(window) and shape is not None
@@ -143,7 +152,7 @@ def _contended(window: Window, job: JobView, others: float | None, steal: float,
         key, least = ("cpu_steal_ratio", STEAL_RATIO) if variant else ("cpu_pressure_ratio", PRESSURE_RATIO)
         values = window.history.values("host:", key, WINDOW_S)
         felt = [None if value != value else value >= EXIT_PART * least for value in values]
-        coverage = idle_coverage(window, felt, WINDOW_S) or 0.0
+        coverage = min(idle_coverage(window, felt, WINDOW_S) or 0.0, _queueing_part(window))
     both = window.host_mean("cpu_pressure_ratio", WINDOW_S) is not None and job.tree_wait_ratio is not None
     evidence = (
         *([Evidence("others_ratio", "others use", others, "ratio", ">= 40 %", 30.0)] if others else []),
@@ -171,7 +180,7 @@ def _contended(window: Window, job: JobView, others: float | None, steal: float,
     return Fires(
         confidence=Confidence.LIKELY if both or variant else Confidence.POSSIBLE,
         evidence=evidence,
-        severity=Severity.WARNING if waits else Severity.NOTICE,
+        severity=Severity.WARNING if waits else Severity.STATE,  # a fed GPU loses nothing by it
         share_ratio=share,
         share_low_ratio=shape.stall_low_ratio if share is not None and shape is not None else None,
         share_high_ratio=shape.stall_high_ratio if share is not None and shape is not None else None,

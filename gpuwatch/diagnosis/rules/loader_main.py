@@ -11,6 +11,7 @@ from gpuwatch.diagnosis.rules.waiting import (
     prepares_data,
     runs_in_gaps,
     waiting,
+    wanted_in_gaps,
     wanted_workers,
 )
 from gpuwatch.diagnosis.window import JobView, Window
@@ -48,7 +49,7 @@ def loader_in_main_process(window: Window, active: bool) -> Outcome:
 
 def _found(window: Window, job: JobView, found: Waiting) -> Fires:
     gap = main_gap(window)
-    running = gap.gap_cores if gap is not None else job.main_cpu_cores or 0.0
+    running = wanted_in_gaps(gap) if gap is not None else job.main_cpu_cores or 0.0
     sure = confidence(window, found)
     if _others_busy(job):
         sure = lower(sure)

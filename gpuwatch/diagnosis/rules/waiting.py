@@ -101,6 +101,11 @@ def main_gap(window: Window) -> GapCpu | None:
     return window.job.main_gap
 
 
+def wanted_in_gaps(gap: GapCpu) -> float:
+    """Cores the thread runs on or queues for while the GPU idles: on a crowded host it gets only a part."""
+    return gap.gap_cores + (gap.gap_wait_cores or 0.0)
+
+
 def runs_in_gaps(window: Window, job: JobView, active: bool = False) -> bool | None:
     """Whether the main thread works while the GPU idles; None where even its CPU use is not known.
 
@@ -108,7 +113,7 @@ def runs_in_gaps(window: Window, job: JobView, active: bool = False) -> bool | N
     """
     gap = main_gap(window)
     if gap is not None:
-        return gap.gap_cores >= (RUNS_EXIT if active else RUNS_IN_GAPS)
+        return wanted_in_gaps(gap) >= (RUNS_EXIT if active else RUNS_IN_GAPS)
     if job.main_cpu_cores is None:
         return None
     return job.main_cpu_cores >= (FULL_CORE_EXIT if active else FULL_CORE)
@@ -117,7 +122,7 @@ def runs_in_gaps(window: Window, job: JobView, active: bool = False) -> bool | N
 def sleeps_in_gaps(window: Window) -> bool | None:
     """Whether the main thread rests while the GPU idles; None without the gap measure."""
     gap = main_gap(window)
-    return None if gap is None else gap.gap_cores <= SLEEPS_IN_GAPS
+    return None if gap is None else wanted_in_gaps(gap) <= SLEEPS_IN_GAPS
 
 
 def confidence(window: Window, found: Waiting) -> Confidence:
@@ -142,6 +147,15 @@ def gap_evidence(window: Window, job: JobView) -> tuple[Evidence, ...]:
         found += [
             Evidence(
                 "gapcpu_main_cores", "main thread while the GPU idles", gap.gap_cores, "cores", ">= 0.8"
+            ),
+            *(
+                [
+                    Evidence(
+                        "gapwait_main_cores", "it queues for a core meanwhile", gap.gap_wait_cores, "cores"
+                    )
+                ]
+                if gap.gap_wait_cores is not None and gap.gap_wait_cores >= 0.1
+                else []
             ),
             Evidence("busycpu_main_cores", "main thread while it works", gap.busy_cores, "cores"),
         ]

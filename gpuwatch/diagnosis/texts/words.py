@@ -111,6 +111,9 @@ def gap_line(window: Window) -> str:
     if job is None:
         return ""
     if gap is not None:
+        queues = gap.gap_wait_cores or 0.0
+        if queues >= 0.1 and gap.gap_cores + queues >= 0.5:
+            return f"main thread runs {cores(gap.gap_cores)} and queues for {queues:.2f} while the GPU idles"
         if gap.gap_cores >= 0.5:
             return f"main thread runs {cores(gap.gap_cores)} while the GPU idles"
         return f"main thread uses only {cores(max(0.0, gap.gap_cores))} while the GPU idles"
