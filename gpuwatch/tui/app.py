@@ -23,8 +23,9 @@ from gpuwatch.tui.panel import Panel
 from gpuwatch.tui.plan import Flags, decide
 from gpuwatch.tui.screens.dialog import Dialog
 from gpuwatch.tui.screens.palette import Palette
-from gpuwatch.tui.terminal import Driver, Leaving, Tty, driver_for, suspend
+from gpuwatch.tui.terminal import Driver, Leaving, driver_for, suspend
 from gpuwatch.tui.theme import next_theme, styles
+from gpuwatch.tui.tty import Tty
 from gpuwatch.tui.viewing import Viewing
 from gpuwatch.views.options import PANELS_IN_ORDER, select_finding
 
@@ -242,6 +243,7 @@ def run_app(
     leaving = Leaving(tty.restore, closers)
     app = Dashboard(session, plan, take=sampler.take, leave=leaving.begin, driver_class=driver_for(tty))
     app.on_ready = lambda: leaving.attach(asyncio.get_running_loop(), lambda code: app.exit(return_code=code))
+    session.observe(lambda _sample, _diagnosis: tty.trim_noise())
     leaving.start()
     tty.take()
     sampler.notify = app.announce

@@ -17,106 +17,23 @@ import os
 import queue
 import select
 import signal
-import sys
-import tempfile
-import termios
 import threading
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import BinaryIO
 
 from rich.console import RenderableType
+from textual._xterm_parser import XTermParser
 from textual.app import App
 from textual.drivers._writer_thread import WriterThread
 from textual.drivers.linux_driver import LinuxDriver
 
+from gpuwatch.tui.tty import Tty
+
 #: Seconds from the wish to leave until the process is ended hard.
 GRACE_S = 0.4
-#: What libraries printed meanwhile is kept up to this many bytes, and shown up to this many lines.
-NOISE_LIMIT_BYTES = 1 << 20
-NOISE_SHOWN_LINES = 20
-
-#: Undoes everything that was switched on: synchronised output, mouse, paste, focus and size reports,
-#: line wrap, keyboard protocol, alternate screen, hidden cursor, colours.
-RESTORE = (
-    "\x1b[?2026l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1016l\x1b[?2004l\x1b[?1004l"
-    "\x1b[?2048l\x1b[?7h\x1b[<u\x1b[?1049l\x1b[?25h\x1b[0m"
-)
-
-
-class Tty:
-    """The terminal to draw on: a descriptor of its own, while 1 and 2 go elsewhere.
-
-    A driver library or a C++ assertion that prints would otherwise write into the picture.
-    """
-
-    def __init__(self, encoding: str = "utf-8") -> None:
-        self._tty = os.dup(1 if os.isatty(1) else 2)
-        # The stream must never raise for a character the terminal's encoding lacks.
-        self.file = open(  # noqa: SIM115 - open as long as the screen
-            self._tty, "w", encoding=encoding, errors="replace", newline="", closefd=False
-        )
-        self._attributes = _attributes(self._tty)
-        self._noise = _scratch_file()
-        self._kept: dict[int, int] = {}
-
-    def take(self) -> None:
-        """From here on nothing but the picture reaches the terminal."""
-        sys.stdout.flush()
-        sys.stderr.flush()
-        for descriptor in (1, 2):
-            if os.isatty(descriptor):  # an error log of the user's own stays his
-                self._kept[descriptor] = os.dup(descriptor)
-                os.dup2(self._noise.fileno(), descriptor)
-
-    def give_back(self) -> list[str]:
-        """Undo `take`; returns the last lines that libraries printed meanwhile."""
-        for descriptor, kept in self._kept.items():
-            os.dup2(kept, descriptor)
-            os.close(kept)
-        self._kept.clear()
-        size = os.fstat(self._noise.fileno()).st_size
-        self._noise.seek(max(0, size - 8192))
-        text = self._noise.read().decode("utf-8", "replace")
-        return [line for line in text.splitlines() if line.strip()][-NOISE_SHOWN_LINES:]
-
-    def size(self) -> tuple[int, int]:
-        """(columns, rows), from the terminal itself: COLUMNS and LINES may be old."""
-        try:
-            width, height = os.get_terminal_size(self._tty)
-        except OSError:
-            return 80, 24
-        return width or 80, height or 24  # a serial line may say 0 x 0
-
-    def trim_noise(self) -> None:
-        """Keep a library that prints without end from filling the disk."""
-        if os.fstat(self._noise.fileno()).st_size > NOISE_LIMIT_BYTES:
-            os.ftruncate(self._noise.fileno(), 0)
-            os.lseek(self._noise.fileno(), 0, os.SEEK_SET)  # shared with descriptors 1 and 2
-
-    def restore(self) -> None:
-        """Put the terminal right by hand, without waiting for it. For the last resort only."""
-        with contextlib.suppress(OSError, termios.error):
-            if self._attributes is not None:
-                termios.tcsetattr(self._tty, termios.TCSANOW, self._attributes)
-            # A description of its own: not blocking must not become the shell's setting.
-            flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY
-            descriptor = os.open(os.ttyname(self._tty), flags)
-            os.write(descriptor, RESTORE.encode("ascii"))
-
-
-def _attributes(descriptor: int) -> list[int | list[bytes | int]] | None:
-    try:
-        return termios.tcgetattr(descriptor)
-    except termios.error:
-        return None
-
-
-def _scratch_file() -> BinaryIO:
-    try:
-        return tempfile.TemporaryFile("w+b", buffering=0)
-    except OSError:  # no place to write: what libraries print is lost, the picture is not
-        return open(os.devnull, "r+b", buffering=0)
+#: How often a lone escape is asked whether it was a key.
+ESCAPE_POLL_MS = 50
 
 
 class Leaving:
@@ -203,6 +120,7 @@ class Driver(LinuxDriver):
     def __init__(self, *arguments: object, **named: object) -> None:
         super().__init__(*arguments, **named)  # type: ignore[arg-type] # handed on as they came
         self._file = self.screen.file  # private: the stream cannot be chosen otherwise
+        self._wake_read, self._wake_write = os.pipe()
         # F2: the parent's SIGCONT handler enters application mode a second time.
         signal.signal(signal.SIGCONT, signal.SIG_DFL)
         signal.signal(signal.SIGTSTP, self._on_stop_signal)
@@ -228,6 +146,41 @@ class Driver(LinuxDriver):
             self._enable_mouse_support()
         else:
             self._disable_mouse_support()
+
+    def run_input_thread(self) -> None:
+        """Read keys until `disable_input`.
+
+        Private: the parent wakes ten times a second, a twelfth of what the whole program costs, and
+        spins at the end of the input.
+        """
+        parser, decode = XTermParser(self._debug), getincrementaldecoder("utf-8")("replace").decode
+        waiter = select.poll()
+        waiter.register(self.fileno, select.POLLIN)
+        waiter.register(self._wake_read, select.POLLIN)
+        while True:
+            # Only an escape that may begin a sequence needs the time to go on.
+            waiting = parser._timeout_time is not None
+            ready = dict(waiter.poll(ESCAPE_POLL_MS if waiting else None))
+            if self._wake_read in ready:
+                os.read(self._wake_read, 1)
+                return
+            if ready:
+                try:
+                    data = os.read(self.fileno, 4096)
+                except OSError:
+                    data = b""
+                if not data:  # the terminal is gone; `Leaving` sees it too
+                    return
+                for event in parser.feed(decode(data)):
+                    self.process_message(event)
+            for event in parser.tick():
+                self.process_message(event)
+
+    def disable_input(self) -> None:
+        thread = self._key_thread
+        if thread is not None and thread.is_alive():
+            os.write(self._wake_write, b"x")
+        super().disable_input()
 
     def write(self, data: str) -> None:
         # Private: when the terminal is gone the writer ends, and its bounded queue blocks for ever.

@@ -1,6 +1,10 @@
-"""The dashboard on a source whose third sample never comes: a driver call that hangs, outside Python."""
+"""The dashboard on a source whose third sample never comes: a driver call that hangs, outside Python.
+
+Besides, something in C prints while the screen is on.
+"""
 
 import ctypes
+import os
 import sys
 import time
 
@@ -36,7 +40,14 @@ def main() -> int:
     sampler.start()
     from gpuwatch.tui.app import run_app
 
-    return run_app(Session(interval_s=0.2), sampler)
+    session = Session(interval_s=0.2)
+    session.observe(lambda _sample, _diagnosis: noise())
+    return run_app(session, sampler)
+
+
+def noise() -> None:
+    os.write(1, b"noise on 1\n")
+    os.write(2, b"noise on 2\n")
 
 
 if __name__ == "__main__":

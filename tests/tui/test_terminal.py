@@ -5,7 +5,8 @@ import threading
 
 from terminals import modes
 
-from gpuwatch.tui.terminal import GRACE_S, RESTORE, Leaving
+from gpuwatch.tui.terminal import GRACE_S, Leaving
+from gpuwatch.tui.tty import RESTORE
 
 
 class Ends:

@@ -68,8 +68,25 @@ def test_a_hanging_driver_does_not_hold_q_back() -> None:
         terminal.until(b"no data for")  # the age of the data shows while nothing comes
         terminal.send(b"q")
         assert_leaves(terminal, 0)
+        # What libraries print does not reach the picture; it is told afterwards.
+        picture, _, rest = terminal.stream.partition(b"\x1b[?1049l")
+        assert b"noise" not in picture
+        assert b"noise on 1" in rest
+        assert b"noise on 2" in rest
     finally:
         terminal.close()
+
+
+@pytest.mark.slow
+def test_a_lone_escape_is_a_key_and_a_sequence_is_not(demo: Terminal) -> None:
+    demo.send(b"?")
+    demo.until(b"Checks")
+    mark = len(demo.stream)
+    demo.send(b"\x1b[B\x1b[<0;5;5M\x1b[<0;5;5m")  # an arrow and a click leave the dialog open
+    demo.send(b"\x1b")
+    demo.until(b"simulated: starved", after=mark)
+    demo.send(b"q")
+    assert_leaves(demo, 0)
 
 
 @pytest.mark.slow
