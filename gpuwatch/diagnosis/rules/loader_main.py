@@ -16,7 +16,7 @@ from gpuwatch.diagnosis.rules.waiting import (
 )
 from gpuwatch.diagnosis.window import JobView, Window
 
-#: The other cores rest; else several threads prepare data, or other programs compete.
+#: The job's other cores rest; else several of its threads may prepare data.
 OTHERS_BUSY_RATIO = 0.30
 
 
@@ -68,7 +68,8 @@ def _found(window: Window, job: JobView, found: Waiting) -> Fires:
 
 
 def _others_busy(job: JobView) -> bool:
-    if job.free_cores is None or job.usable_cores is None or job.usable_cores <= 1:
+    """Other threads of the job use its other cores. Busy neighbours do not change the cause."""
+    if job.tree_cpu_cores is None or job.usable_cores is None or job.usable_cores <= 1:
         return False
-    others = job.usable_cores - 1
-    return 1 - job.free_cores / others >= OTHERS_BUSY_RATIO
+    beside = job.tree_cpu_cores - (job.main_cpu_cores or 0.0)
+    return beside >= OTHERS_BUSY_RATIO * (job.usable_cores - 1)

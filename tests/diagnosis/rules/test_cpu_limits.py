@@ -126,6 +126,14 @@ def test_it_ends_at_half_of_the_entry():
     assert not bench.run(scene, 40, begin=98).findings
 
 
+def test_contention_beside_a_fed_gpu_is_only_a_state():
+    scene = busy_host()
+    scene.gpus[0].util = 0.97
+    diagnosis, bench = watch(scene, 60, CONTENTION)
+    assert found(diagnosis, CONTENTION).severity is Severity.STATE
+    assert not bench.alarms
+
+
 def test_steal_is_enough():
     scene = busy_host(others=1.0)
     scene.host |= {"cpu_steal_ratio": 0.15, "cpu_pressure_ratio": 0.0}

@@ -148,10 +148,12 @@ def test_loader_threads_are_seen_by_their_names(thread):
     assert MAIN not in watch(p01(threads=(thread,) * 4), 80, MAIN)[1].alarms
 
 
-def test_busy_neighbours_on_the_cpu_lower_the_confidence():
-    scene = p01()
-    scene.other_cores = 8.0
+def test_other_busy_threads_of_the_job_lower_the_confidence_and_neighbours_do_not():
+    scene = p01(main=pulses(0.97, 1.0, 1.4, 0.36), cpu=2.4, usable_cores=4.0)
     assert found(watch(scene, 70, MAIN)[0], MAIN).confidence is Confidence.POSSIBLE
+    beside = p01()
+    beside.other_cores = 8.0
+    assert found(watch(beside, 70, MAIN)[0], MAIN).confidence is Confidence.LIKELY
 
 
 def test_few_free_cores_bound_the_advice():
