@@ -207,7 +207,8 @@ def _without(lens: Lens, width: int, height: int) -> list[Row]:
     if height >= HEADING_FROM:
         focused = lens.options.focus == "findings"
         rows.append(heading("findings 0", width, glyphs, focused, _ignored(lens.state)))
-    if action:
+    stated = diagnosis is not None and diagnosis.verdict.layer is None and width >= TITLE_AND_STEP_FROM
+    if action and not stated:
         rows.append(row([("do  ", "label"), (shorten(action, max(1, width - 4), glyphs), "accent")], width))
     else:
         text = "no findings" if diagnosis is not None else "no findings yet"

@@ -31,7 +31,7 @@ def short(value: float) -> str:
     """Three significant digits, in at most four characters below 10000."""
     if value >= 99.95 or value < 0.005:
         return f"{value:.0f}"
-    return f"{value:.1f}" if value >= 9.995 or value >= 0.95 else f"{value:.2f}"
+    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
 
 
 def gib(size: float | None) -> str:

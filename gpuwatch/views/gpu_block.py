@@ -36,7 +36,7 @@ def block(picture: GpuPicture, width: int, rows: int, count: int) -> list[Row]:
     result = [_head(picture, width, count)] if with_head else []
     instances = mig_rows(picture, width)[: max(0, rows - 3)]
     chosen = [series for series in BY_IMPORTANCE if not (with_head and series is P_STATE)]
-    fine = [_fine_row(picture, width)] if count == 1 and rows >= FINE_FROM else []
+    fine = [_fine_row(picture, width)] if count == 1 and rows >= FINE_FROM and picture.has_fine else []
     left = rows - len(result) - len(instances) - len(fine)
     for place, (series, height) in enumerate(_heights(chosen, left)):
         first = place == 0 and not with_head

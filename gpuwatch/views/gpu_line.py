@@ -1,5 +1,7 @@
 """One GPU in one row: its utilization over time and as many figures as fit, in fixed places."""
 
+import re
+
 from gpuwatch.model import GpuState
 from gpuwatch.views import format as words
 from gpuwatch.views.gpu_series import PCIE_RX, POWER, UTILIZATION, GpuPicture
@@ -10,6 +12,8 @@ from gpuwatch.views.rows import Row, Span, row, safe, shorten
 LEAST_PLOT, LEAST_PLOT_SHARE = 8, 0.4
 #: What gives way first stands last.
 _FIELDS = ("util", "power", "memory", "temperature", "state", "clock", "pcie")
+#: A message may have counted up to the moment it was written; how long it is by now is said anyway.
+_DURATION = re.compile(r" for \d+ s$")
 _WIDTHS = {"util": 5, "power": 6, "memory": 8, "temperature": 5, "state": 4, "clock": 9, "pcie": 7}
 
 
@@ -57,7 +61,7 @@ def status_spans(picture: GpuPicture, width: int) -> list[Span]:
     calm = status.state in (GpuState.ASLEEP, GpuState.HIDDEN)
     mark = glyphs.dot if calm else "!" if status.state is GpuState.NOT_ANSWERING else glyphs.cross
     since = words.age(max(0.0, picture.lens.state.now_s - status.since_s))
-    text = safe(status.message or str(status.state), glyphs)
+    text = _DURATION.sub("", safe(status.message or str(status.state), glyphs))
     role = "dim" if calm else "warn" if status.state is GpuState.NOT_ANSWERING else "bad"
     room = width - 2 - len(since) - 3
     return [(f"{mark} ", role), (shorten(text, max(1, room), glyphs), role), (f" ({since})", "dim")]

@@ -151,6 +151,10 @@ class GpuPicture:
             low, high = 0.0, logarithmic(high, low) or 1.0
         return spark_rows(values, low, high, rows, glyphs, blank)
 
+    @property
+    def has_fine(self) -> bool:
+        return bool(self.lens.history.burst(self.reading.uuid, "utilization", FINE_S).times_s)
+
     def fine(self, width: int) -> tuple[str, float | None]:
         """The driver's sub-second utilization, one sample a cell, and how many come in a second.
 
@@ -190,13 +194,11 @@ class GpuPicture:
         if series is P_STATE:
             return self._state_value(point, width)
         number = _NUMBERS[series.name](point.value)
+        unit = self.lens.glyphs.degree if series is TEMPERATURE else series.unit
         if point.stale:
-            number = f"{number} {series.unit}"
-            text = f"{number} {words.age(point.age_s):>{max(0, width - len(number) - 1)}}"
-            return text[:width].rjust(width), "dim"
+            return _aged(number, unit, words.age(point.age_s), width), "dim"
         limit = self.limit(series) if width >= VALUE_WIDTH else ""
         figure = f"{number}/{limit}" if limit and point.value is not None else number
-        unit = self.lens.glyphs.degree if series is TEMPERATURE else series.unit
         role = self.role(series)
         if point.value is None or (series is THROTTLE and not point.value):
             role = "dim"
@@ -247,6 +249,14 @@ _NUMBERS: Mapping[str, Callable[[float | None], str]] = {
     "temp": words.whole,
     "throttle": words.percent_number,
 }
+
+
+def _aged(number: str, unit: str, age: str, width: int) -> str:
+    """An old value with its age; the unit gives way where all three do not fit."""
+    text = f"{number} {unit}"
+    if len(text) + 1 + len(age) > width:
+        text = number
+    return f"{text:>{max(1, width - max(6, len(age) + 1))}} {age:>{max(5, len(age))}}"[-width:]
 
 
 def _loud_metrics(findings: Sequence[Finding], uuid: str) -> dict[str, str]:

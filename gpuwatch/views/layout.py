@@ -106,7 +106,7 @@ def _one_column(width: int, height: int, content: Content) -> tuple[Box, ...]:
         rows.grant_whole("gpus", _rows_for(gpus, width, 2))
     rows.grant("findings", min(content.findings, 3))
     if gpus == 1:
-        rows.grant("gpus", 6)
+        rows.grant("gpus", 6 + content.mig)
     _grant_gaps(rows, ("checks", "gpus", "host"))
     if content.processes:
         rows.grant("procs", _table_rows(min(content.processes, 4)), least=2)

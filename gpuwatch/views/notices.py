@@ -29,7 +29,12 @@ def no_gpu_rows(lens: Lens, width: int, height: int) -> list[Row]:
     if sample is None or (sample.driver.state is DriverState.STARTING and not sample.driver.message):
         return [row([(f"reading GPUs {glyphs.ellipsis}", "dim")], width)]
     driver = sample.driver
-    message = safe(driver.message, glyphs) or f"No GPU: {driver.state}."
+    diagnosis = lens.state.diagnosis
+    if diagnosis is not None and driver.message and diagnosis.verdict.detail == driver.message:
+        return [
+            row([(shorten("No figures of a GPU; the host is shown below.", width, glyphs), "dim")], width)
+        ]
+    message = safe(driver.message, glyphs) or "No GPU is visible here."
     lines = [(text, "value") for text in wrap(message, width, max(1, height - 1), glyphs)]
     left = height - len(lines)
     if driver.advice and left > 0:

@@ -167,7 +167,8 @@ def _gpu(lens: Lens, reading: GpuReading) -> str:
     ):
         value = picture.point(key).value
         if value is not None:
-            parts.append(f"{label} {value:.0f}{f' of {limit:.0f}' if limit else ''} {unit}")
+            over = f" ({100 * value / limit:.0f} %)" if limit and value > limit else ""
+            parts.append(f"{label} {value:.0f}{f' of {limit:.0f}' if limit else ''} {unit}{over}")
     state = picture.point("p_state").value
     if state is not None:
         parts.append(f"P{state:.0f}")

@@ -241,7 +241,5 @@ def _notes(lens: Lens, entries: Sequence[Entry], width: int) -> list[Row]:
     if sample.hidden_processes:
         count = words.plural(sample.hidden_processes, "GPU process").replace("processs", "processes")
         verb = "is" if sample.hidden_processes == 1 else "are"
-        texts.append(
-            f"{count} {verb} not visible here (another container or user namespace; --pid=host shows them)"
-        )
+        texts.append(f"{count} {verb} not visible here (another container?); --pid=host shows them")
     return [row([(" ", ""), (shorten(text, max(1, width - 1), glyphs), "dim")], width) for text in texts]

@@ -40,7 +40,10 @@ def verdict(state: State, options: Options, width: int, height: int) -> list[Row
     text_rows = height - len(bars)
     rows = _said(found, width, 2 if roomy and width < 100 else 1, lens.glyphs)
     left = text_rows - len(rows)
-    details = _detail(found, width, min(left, 3 if roomy or ledger is None else 1), lens.glyphs)
+    most = 3 if roomy or ledger is None else 1
+    # Without a ledger it is a state, whose next step comes before the rest of the explanation.
+    step = 1 if ledger is None and found.action and left > 1 else 0
+    details = _detail(found, width, min(left - step, most), lens.glyphs)
     rows += details
     left -= len(details)
     why = reasons(found, width, left, lens.glyphs)

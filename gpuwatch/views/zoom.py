@@ -55,7 +55,8 @@ def zoom_page(state: State, options: Options, width: int, height: int) -> list[R
     right: list[Row] = []
     for number, drawn in enumerate(charts):
         (left if columns == 1 or number < per_column else right).extend(drawn)
-    left.insert(rows + 1, _fine(picture, chart_width))
+    if picture.has_fine:
+        left.insert(rows + 1, _fine(picture, chart_width))
     left += [_states(picture, chart_width), time_axis(lens, chart_width)]
     if columns == 2:
         right += [_reasons_now(picture, chart_width), time_axis(lens, chart_width)]
@@ -186,14 +187,19 @@ def _processes(lens: Lens, reading: GpuReading, width: int) -> Sequence[Row]:
     if not reading.processes:
         return [row([(" none", "dim")], width)]
     known = {process.pid: process for process in lens.processes}
+    sample = lens.state.sample
+    hidden = sample is not None and (sample.hidden_processes > 0 or sample.processes is None)
     rows = []
     for entry in reading.processes:
         process = known.get(entry.pid)
-        command = "not visible here (another namespace)" if process is None else process.command
+        command = "not visible here (another namespace)" if hidden else "ended"
+        command = command if process is None else process.command or process.name
         user = "" if process is None else process.user or ""
         share = "" if entry.sm_ratio is None else f"SM {words.percent(entry.sm_ratio)}"
+        if entry.gpu_instance is not None:
+            share = f"MIG {entry.gpu_instance} {share}".rstrip()
         text = (
-            f" {entry.pid:>7} {entry.kind:<4} {words.memory(entry.memory_bytes):>9}  {share:<9}"
+            f" {entry.pid:>7} {entry.kind:<4} {words.memory(entry.memory_bytes):>9}  {share:<12}"
             f" {safe(user, lens.glyphs):<8} {safe(command, lens.glyphs)}"
         )
         rows.append(row([(shorten(text, width, lens.glyphs), "value")], width))
