@@ -15,13 +15,14 @@ from gpuwatch.diagnosis.rules.waiting import (
     wanted_workers,
 )
 from gpuwatch.diagnosis.window import JobView, Window
+from gpuwatch.model import Confidence, Severity
 
 #: The job's other cores rest; else several of its threads may prepare data.
 OTHERS_BUSY_RATIO = 0.30
 
 
 def loader_in_main_process(window: Window, active: bool) -> Outcome:
-    """No workers, the main thread runs in the gaps, and it reads or decodes."""
+    """No workers, and the main thread runs in the gaps; only likely if it reads or decodes."""
     job = window.job
     if job is None:
         return Abstain(UNSEEN_JOB)
@@ -42,17 +43,17 @@ def loader_in_main_process(window: Window, active: bool) -> Outcome:
     if prepares is None:
         reason = window.why_absent("main_read_bytes_per_s")
         return Abstain(f"whether the main process reads or decodes data cannot be seen: {reason}")
-    if not prepares:
-        return Clear("the main process neither reads nor decodes data")
-    return _found(window, job, found)
+    return _found(window, job, found, prepares)
 
 
-def _found(window: Window, job: JobView, found: Waiting) -> Fires:
+def _found(window: Window, job: JobView, found: Waiting, prepares: bool) -> Fires:
+    """Without reads and decoder it may be the job itself (simulation, reinforcement learning)."""
     gap = main_gap(window)
     running = wanted_in_gaps(gap) if gap is not None else job.main_cpu_cores or 0.0
-    sure = confidence(window, found)
+    sure = confidence(window, found) if prepares else Confidence.POSSIBLE
     if _others_busy(job):
         sure = lower(sure)
+    variant = "between" if not prepares else "" if found.resolved else "unresolved"
     wanted = wanted_workers(found.share, 0)
     parameters: dict[str, float | str] = {"wanted": float(wanted), "share": found.share}
     return Fires(
@@ -62,7 +63,8 @@ def _found(window: Window, job: JobView, found: Waiting) -> Fires:
         share_low_ratio=found.low,
         share_high_ratio=found.high,
         coverage_ratio=min(1.0, max(0.0, running)),
-        variant="" if found.resolved else "unresolved",
+        severity=None if prepares else Severity.NOTICE,
+        variant=variant,
         parameters=parameters,
     )
 

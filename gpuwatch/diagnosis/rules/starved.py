@@ -9,12 +9,11 @@ from gpuwatch.diagnosis.rules.waiting import (
     job_evidence,
     main_gap,
     power_ratio,
-    prepares_data,
     runs_in_gaps,
     waiting,
 )
 from gpuwatch.diagnosis.window import Window
-from gpuwatch.model import Confidence, Evidence, Severity, ShapeKind
+from gpuwatch.model import Confidence, Evidence, ShapeKind
 
 #: Workers that use less than this are asleep.
 ASLEEP_CORES = 0.30
@@ -53,8 +52,6 @@ def _starved(window: Window, found: Waiting, power: float | None) -> Fires:
     return Fires(
         confidence=confidence,
         evidence=evidence,
-        # CPU work between the steps may be the job itself (simulation, reinforcement learning)
-        severity=Severity.NOTICE if variant == "between" else None,
         share_ratio=found.share,
         share_low_ratio=found.low,
         share_high_ratio=found.high,
@@ -67,8 +64,6 @@ def _variant(window: Window, found: Waiting) -> str:
     """Which of the texts: what the main thread does in the gaps leaves less to search for."""
     job = window.job
     if job is not None and runs_in_gaps(window, job) and not job.thread_workers:
-        if not job.workers and not prepares_data(job):
-            return "between"
         asleep = job.worker_cpu_cores is not None and job.worker_cpu_cores <= ASLEEP_CORES
         if job.workers and asleep and main_gap(window) is not None:
             return "collate"

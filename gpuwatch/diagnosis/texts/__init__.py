@@ -52,8 +52,14 @@ def explain(rule_id: str) -> str:
         ("What it is not.", text.unlike),
         ("Where this comes from.", text.sources),
     ):
-        parts += ["", *textwrap.wrap(f"{head} {body}".replace("%", " %").replace("  %", " %"), _WIDTH)]
+        parts += ["", *_wrapped(f"{head} {body}")]
     return "\n".join(parts)
+
+
+def _wrapped(paragraph: str) -> list[str]:
+    """Lines of a paragraph; a percent sign stays with its figure, a space before it."""
+    held = paragraph.replace(" %", "%").replace("%", "\N{NO-BREAK SPACE}%")
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in textwrap.wrap(held, _WIDTH)]
 
 
 def _unknown(rule_id: str) -> str:

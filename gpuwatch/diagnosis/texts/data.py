@@ -61,8 +61,6 @@ def _starved(fires: Fires, window: Window) -> FindingText:
     job = window.job
     doubted = number(fires.parameters, "doubted")
     doubt = "power stays near its limit in spite of the gaps, which makes them doubtful" if doubted else ""
-    if fires.variant == "between":
-        return _between(window)
     if fires.variant == "collate":
         return _collate(window)
     flat = fires.variant == "flat"
@@ -96,12 +94,13 @@ def _between(window: Window) -> FindingText:
     reads = job.main_read_bytes_per_s if job is not None else None
     unseen = "its reads cannot be seen" if reads is None else f"it reads only {byte_rate(reads)}"
     return FindingText(
-        title="CPU work between the steps",
+        title="CPU work between the steps, in the main process (0 workers)",
         because=lines(gap_line(window), unseen + " and no decoder is known", _worker_line(job)),
         wrong_if="this work is the job itself (an environment, a simulation, tree search)",
-        settle="py-spy dump a few times while the GPU idles: what runs?",
+        settle="100 steps on random tensors: if the gaps go, the work is making the batches",
         advice=(
             f"py-spy top --pid {job.trainer.pid}" if job is not None else "py-spy top on the process",
+            "if it is the data set: let loader workers do it",
             "move what can wait out of the step: metrics, logging, copies to the CPU",
             "compute several environments or samples at once, or overlap them with the GPU",
         ),
@@ -126,6 +125,8 @@ def _collate(window: Window) -> FindingText:
 
 
 def _main_process(fires: Fires, window: Window) -> FindingText:
+    if fires.variant == "between":
+        return _between(window)
     job = window.job
     wanted = number(fires.parameters, "wanted") or 1.0
     free = job.free_cores if job is not None else None
@@ -233,14 +234,16 @@ TEXTS: dict[str, RuleText] = {
         sees="The main thread's CPU use while the GPU idles against its use while the GPU works, "
         "worker processes and threads, what the main process reads, and decoders it has loaded.",
         decides=f"Gaps, no workers, {wait.RUNS_IN_GAPS} core or more of main thread in the gaps (ends "
-        f"under {wait.RUNS_EXIT}), and reads of 1 MB/s or a decoder. Without a measure of the "
-        f"gaps: main thread at {wait.FULL_CORE} core, and the finding is only possible. The number "
-        "of workers comes from share/(1-share) plus a fifth.",
+        f"under {wait.RUNS_EXIT}). Time in the queue for a core counts as running. With reads of 1 MB/s "
+        "or a decoder it is likely; without, it says only that the CPU works between the steps, as "
+        "possible and never above notice. Without a measure of the gaps: main thread at "
+        f"{wait.FULL_CORE} core, one step less sure. The number of workers comes from "
+        "share/(1-share) plus a fifth.",
         unlike="A spin wait shows a full core at work but none in the gaps. Loaders that use threads "
-        "(TensorFlow, DALI) and programs that compute between steps without reading are left "
-        "alone.",
-        sources="0 workers is PyTorch's default (its DataLoader documentation). The limits are from our "
-        "own simulation: 0.97 core for loading in the main thread, at most 0.08 for anything "
+        "(TensorFlow, DALI) are left alone. Programs that compute between steps on purpose "
+        "(simulation, reinforcement learning) look the same from outside unless they read nothing.",
+        sources="num_workers=0 is PyTorch's default (its DataLoader documentation). The limits are from "
+        "our own simulation: 0.97 core for loading in the main thread, at most 0.08 for anything "
         "else.",
     ),
     "loader-too-few-workers": RuleText(

@@ -92,8 +92,11 @@ def test_it_ends_when_workers_start():
     assert not bench.run(scene, 30, begin=69).findings
 
 
-def test_n19_without_reads_and_decoder_it_is_clear():
-    assert not watch(p01(reads=0.0, facts=PLAIN), 90, MAIN)[1].alarms
+def test_n19_without_reads_and_decoder_it_is_only_cpu_work_between_the_steps():
+    finding = found(watch(p01(reads=0.0, facts=PLAIN), 90)[0], MAIN)
+    assert finding.text.title.startswith("CPU work between the steps")
+    assert (finding.confidence, finding.severity) == (Confidence.POSSIBLE, Severity.NOTICE)
+    assert "num_workers" not in " ".join((*finding.text.advice, finding.text.settle))
 
 
 def test_reads_of_another_user_cannot_be_seen():
