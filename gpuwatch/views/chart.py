@@ -6,7 +6,7 @@ from gpuwatch.metrics import Metric
 from gpuwatch.views import format as words
 from gpuwatch.views.glyphs import Glyphs
 from gpuwatch.views.lens import Lens
-from gpuwatch.views.rows import Row, Span, both_ends, row, safe, shorten
+from gpuwatch.views.rows import Row, Span, both_ends, cells, row, safe, shorten, width_of
 from gpuwatch.views.spark import spark_rows
 
 AXIS_WIDTH = 8
@@ -79,14 +79,16 @@ def _title(
     if limit is not None:
         text = f"   {limit_name} {words.quantity(limit, metric.unit)}"
         start.append((safe(text, lens.glyphs), "dim"))
-    end = ""
-    if known:
-        mean = sum(known) / len(known)
-        end = (
-            f"min {words.quantity(min(known), metric.unit)}  mean {words.quantity(mean, metric.unit)}"
-            f"  max {words.quantity(max(known), metric.unit)}"
-        )
-    return both_ends(start, [(safe(end, lens.glyphs), "dim")] if end else [], width)
+    if not known:
+        return row(start, width)
+    low, mean, high = (
+        words.quantity(value, metric.unit) for value in (min(known), sum(known) / len(known), max(known))
+    )
+    for text in (f"min {low}  mean {mean}  max {high}", f"{low} to {high}", f"max {high}"):
+        end = safe(f"   {text}", lens.glyphs)
+        if width_of(start) + cells(end) <= width:
+            return both_ends(start, [(end, "dim")], width)
+    return row(start, width)
 
 
 def _with_limit(lines: Sequence[str], ratio: float, glyphs: Glyphs) -> list[str]:

@@ -7,7 +7,6 @@ from gpuwatch.state import State
 from gpuwatch.views.checks import checks
 from gpuwatch.views.findings import findings
 from gpuwatch.views.foot import foot
-from gpuwatch.views.glyphs import glyphs_for
 from gpuwatch.views.gpus import gpus
 from gpuwatch.views.head import head
 from gpuwatch.views.host import host
@@ -16,7 +15,7 @@ from gpuwatch.views.notices import banner, banner_lines, small
 from gpuwatch.views.options import Options
 from gpuwatch.views.procs import procs
 from gpuwatch.views.rows import Row, Span, row
-from gpuwatch.views.verdict import reason_texts, verdict
+from gpuwatch.views.verdict import rows_wanted, verdict
 
 PanelView = Callable[[State, Options, int, int], list[Row]]
 
@@ -48,7 +47,7 @@ def content_of(state: State, options: Options) -> Content:
         findings=sum(not finding.banner for finding in found),
         processes=sum(process.role not in hidden for process in listed)
         + (sample is not None and sample.hidden_processes > 0),
-        reasons=0 if diagnosis is None else len(reason_texts(diagnosis.verdict, glyphs_for(False))),
+        verdict=1 if diagnosis is None else rows_wanted(diagnosis),
         has_host=sample is None or sample.host is not None,
         compact=options.density == "compact",
         full=options.density == "full",

@@ -17,7 +17,7 @@ from gpuwatch.views.rows import Row, Span, blank, filled, row, side_by_side
 from gpuwatch.views.spark import spark
 
 MOST_COLUMNS = 4
-COLUMN_GAP = 1
+COLUMN_GAP = 2
 #: A second column is opened for more rows a GPU only where each keeps this many cells.
 ROOMY_COLUMN = 60
 #: With this many rows for each GPU one column is good enough.

@@ -37,7 +37,7 @@ class Content:
     banners: int = 0
     findings: int = 0
     processes: int = 0  # rows of the table, its notes included
-    reasons: int = 4  # texts under the verdict
+    verdict: int = 9  # rows of the verdict with one for each of its texts
     has_host: bool = True
     compact: bool = False  # one row for each GPU is wanted
     full: bool = False  # every metric of every GPU is wanted
@@ -90,16 +90,18 @@ def _one_column(width: int, height: int, content: Content) -> tuple[Box, ...]:
     rows.grant("head", 1)
     rows.grant("checks", 1)
     rows.grant("foot", 1)
-    rows.grant("verdict", 2)
+    # One row less where bar and legend share one, which they do as long as rows are few.
+    said = max(1, content.verdict - 1)
+    rows.grant("verdict", min(2, said))
     rows.grant("gpus", min(gpus, _modest(gpus, width)))
-    rows.grant("verdict", 3)
+    rows.grant("verdict", min(3, said))
     rows.grant("gpus", _modest(gpus, width))
     rows.grant("banner", banners)
     if content.findings > 1 and gpus != 1:
         rows.grant("findings", 2)
     if width >= 78:
         rows.grant_whole("checks", 2)
-    rows.grant("verdict", 3 + min(content.reasons, 4), least=min(content.reasons, 3))
+    rows.grant("verdict", min(7, said), least=min(3, max(1, said - 3)))
     if content.has_host:
         rows.grant("host", 2)
     if not content.compact:
@@ -110,7 +112,7 @@ def _one_column(width: int, height: int, content: Content) -> tuple[Box, ...]:
     _grant_gaps(rows, ("checks", "gpus", "host"))
     if content.processes:
         rows.grant("procs", _table_rows(min(content.processes, 4)), least=2)
-    rows.grant("verdict", 4 + content.reasons + (2 if width < 100 else 1) * (content.reasons > 2))
+    rows.grant("verdict", content.verdict + (0 if content.verdict < 6 else 1 if width >= 100 else 2))
     if not content.compact:
         rows.grant_whole("gpus", _rows_for(gpus, width, 5))
     rows.grant_whole("checks", 8 if width >= 58 else 4)

@@ -117,7 +117,7 @@ def row(spans: Iterable[Span], width: int) -> Row:
 def both_ends(start: Sequence[Span], end: Sequence[Span], width: int) -> Row:
     """`start` from the left, `end` at the right edge; the end gives way where both do not fit."""
     used, tail = width_of(start), width_of(end)
-    if not end or used + tail + 1 > width:
+    if not end or used + tail > width:
         return row(start, width)
     return row((*start, (" " * (width - used - tail), ""), *end), width)
 

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from gpuwatch.model import Severity, Verdict
+from gpuwatch.model import Diagnosis, Severity, Verdict
 from gpuwatch.state import State
-from gpuwatch.views.glyphs import Glyphs
+from gpuwatch.views.glyphs import Glyphs, glyphs_for
 from gpuwatch.views.ledger_bar import bar_row, bar_rows, booked
 from gpuwatch.views.lens import Lens
 from gpuwatch.views.options import Options
@@ -48,6 +48,19 @@ def verdict(state: State, options: Options, width: int, height: int) -> list[Row
     left -= len(details)
     why = reasons(found, width, left, lens.glyphs)
     return (rows + bars + why + [blank(width)] * height)[:height]
+
+
+def rows_wanted(diagnosis: Diagnosis) -> int:
+    """Rows with one for each text, and two for the ledger."""
+    found = diagnosis.verdict
+    return (
+        1
+        + bool(found.detail)
+        + (2 if diagnosis.ledgers else 0)
+        + len(reason_texts(found, glyphs_for(False)))
+        # A state explains itself in its detail, which may take another row.
+        + (bool(found.detail) and not diagnosis.ledgers)
+    )
 
 
 def _waiting(lens: Lens, width: int, height: int) -> list[Row]:
