@@ -91,18 +91,27 @@ class Panel(Widget):
 
 def _strip(row: Row, width: int, styles: Mapping[str, Style]) -> Strip:
     segments: list[Segment] = []
-    text, style = "", None
+    text, style = "", styles[""]
     for piece, role in row:
         next_style = styles.get(role, styles[""])
-        # Neighbours that look alike become one piece: fewer bytes to the terminal.
-        if next_style is style:
-            text += piece
-            continue
-        if text:
+        # Neighbours that look alike become one piece, and blanks look like anything on the same
+        # background: fewer bytes to the terminal.
+        if next_style is not style and _same_ground(style, next_style):
+            if piece.isspace():
+                next_style = style
+            elif text.isspace():
+                style = next_style
+        if next_style is not style and text:
             segments.append(Segment(text, style))
-        text, style = piece, next_style
+            text = ""
+        text, style = text + piece, next_style
     segments.append(Segment(text, style))
     return Strip(segments, width)
+
+
+def _same_ground(one: Style, other: Style) -> bool:
+    """Whether a blank looks the same in both."""
+    return one.bgcolor == other.bgcolor and not (one.reverse or other.reverse)
 
 
 def _regions(rows: Sequence[int], width: int) -> list[Region]:

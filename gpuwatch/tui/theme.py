@@ -78,8 +78,12 @@ def next_theme(theme: str) -> str:
 
 @cache
 def styles(theme: str) -> Mapping[str, Style]:
-    """Role -> style; each has the background too, so a row never inherits anything."""
+    """Role -> style; each has the background too, so a row never inherits anything.
+
+    Roles that look alike share one object, so that a painter can tell without comparing.
+    """
     colors = PALETTES[theme]
+    known: dict[Style, Style] = {}
 
     def ink(color: str | None, *, bold: bool = False) -> Style:
         return Style(color=color, bgcolor=colors.background, bold=bold or None)
@@ -87,7 +91,7 @@ def styles(theme: str) -> Mapping[str, Style]:
     sky, orange, green, purple, yellow = colors.series
     # Terminals with 16 colours have no shade between text and background that is sure to be seen.
     chosen = Style(reverse=True) if colors.selected is None else Style(bgcolor=colors.selected, bold=True)
-    return {
+    made = {
         "": ink(colors.text),
         "title": ink(colors.text, bold=True),
         "heading": ink(colors.dim),
@@ -114,3 +118,4 @@ def styles(theme: str) -> Mapping[str, Style]:
         "bar_idle": ink(colors.dim),
         "bar_unknown": ink(colors.dim),
     }
+    return {role: known.setdefault(style, style) for role, style in made.items()}
