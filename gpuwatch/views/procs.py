@@ -222,7 +222,8 @@ def _entry_row(table: Table, entry: Entry, columns: Sequence[Column], width: int
     fixed = "".join(_cell(column.text(table, entry), column) for column in columns)
     used = 1 + sum(column.width + 1 for column in columns)
     process = entry.process
-    command = clip(safe(process.command or process.name, glyphs), max(1, width - used - 1), glyphs)
+    room = max(1, width - used - 1)
+    command = crop(clip(safe(process.command or process.name, glyphs), room, glyphs), room)
     return row([(">" if selected else " ", "accent"), (fixed, role), (f" {command}", role)], width)
 
 
