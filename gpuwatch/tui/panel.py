@@ -6,6 +6,7 @@ few pieces. Nothing of Textual's own styling applies: a row is painted as the vi
 
 from collections.abc import Callable, Mapping, Sequence
 
+from rich.cells import set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -13,6 +14,8 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
+
+from gpuwatch.clean import clean
 
 #: (text, role) pieces; the text of a row is exactly as many cells wide as was asked for.
 Row = Sequence[tuple[str, str]]
@@ -65,7 +68,7 @@ class Panel(Widget):
         """Rows and strips anew; returns the numbers of the rows that changed."""
         width, height = self.size
         styles = self._styles_of()
-        rows = list(self._draw(width, height)[:height])
+        rows = self._rows_of(width, height)
         rows.extend([((" " * width, ""),)] * (height - len(rows)))
         same = styles is self._styles and self._drawn_size == (width, height)
         old = self._rows if same else []
@@ -76,6 +79,15 @@ class Panel(Widget):
         self._rows, self._strips = rows, strips
         self._styles, self._drawn_size = styles, (width, height)
         return changed
+
+    def _rows_of(self, width: int, height: int) -> list[Row]:
+        """The view's rows; a view that fails costs its own panel, not the program."""
+        try:
+            return list(self._draw(width, height)[:height])
+        except Exception as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            text = clean(f"{self.id} cannot be drawn: {reason}")
+            return [((set_cell_size(text, width), "bad"),)]
 
     def on_click(self, event: events.Click) -> None:
         self.post_message(self.Clicked(self.id or "", self._rows, event.x, event.y))

@@ -87,8 +87,8 @@ def row_at(viewer: Viewer, panel: str, rows: Sequence[Row], x: int, y: int) -> i
 def _check_at(text: str, x: int) -> int | None:
     """The check whose name begins last before the click."""
     lowered = text.lower()
-    named = any(check.label in lowered for check in CHECKS)
-    starts = [lowered.find(check.label if named else check.key) for check in CHECKS]
+    named = any(check.label.lower() in lowered for check in CHECKS)
+    starts = [lowered.find(check.label.lower() if named else check.key) for check in CHECKS]
     before = [(start, place) for place, start in enumerate(starts) if 0 <= start <= x + 2]
     return max(before)[1] if before else None
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Samples during which a message stays in the foot line.
 MESSAGE_TICKS = 6
+#: Above this share of a core the screen is too dear beside a training; it then repaints half as often.
+DEAR_RATIO = 0.05
 
 
 class Viewing(FullScreenApp):
@@ -56,6 +58,7 @@ class Viewing(FullScreenApp):
         self._take, self.clock = take, clock
         self._role_styles: Mapping[str, Style] = styles(plan.theme)
         self._stale: asyncio.TimerHandle | None = None
+        self._spares = False
         self.on_ready: Callable[[], None] = lambda: None
 
     def get_default_screen(self) -> Board:
@@ -99,6 +102,13 @@ class Viewing(FullScreenApp):
 
     def paint_tick(self) -> None:
         """Repaint after a sample; a frozen picture stands, only its age goes on."""
+        cost = self.state.own_cpu_ratio
+        if cost is not None and cost > DEAR_RATIO:
+            if not self._spares:
+                self._spares = True
+                self.say(f"this program takes {100 * cost:.0f} % of a core: repainting half as often")
+            if self.state.tick % 2:
+                return
         self.paint(("head", "foot") if self.options.frozen else None)
 
     def show_age(self) -> None:

@@ -68,7 +68,9 @@ class Shown:
             for y, strip in enumerate(panel.render_lines(region.reset_offset)):
                 for x, character in enumerate(strip.text):
                     grid[region.y + y][region.x + x] = character
-        return ["".join(row) for row in grid]
+        lines = ["".join(row) for row in grid]
+        assert not any("cannot be drawn" in line for line in lines), lines
+        return lines
 
     def text(self) -> str:
         return "\n".join(self.lines())

@@ -1,5 +1,7 @@
 """Every key once, on the app itself: no terminal, no thread, no real time."""
 
+from dataclasses import replace
+
 import pytest
 from showing import Shown, samples, show
 
@@ -288,6 +290,38 @@ def test_ascii_only_draws_ascii_only() -> None:
             assert shown.text().isascii(), key
 
     show(script, fed=60, plan=TerminalPlan(live=True, ascii_only=True))
+
+
+def test_a_screen_that_costs_too_much_paints_every_second_sample() -> None:
+    async def script(shown: Shown) -> None:
+        feed = shown.app.session.feed
+        dear = lambda sample: replace(feed(sample), own_cpu_ratio=0.08)  # noqa: E731 - the stand-in
+        shown.app.session.feed = dear  # type: ignore[method-assign] # what it would measure
+        paints: list[int] = []
+        paint = shown.app.paint
+
+        def counted(only: object = None) -> None:
+            paints.append(shown.app.state.tick)
+            paint()
+
+        shown.app.paint = counted  # type: ignore[method-assign] # only counted
+        await shown.tick(1)
+        assert "8 % of a core" in shown.foot()
+        paints.clear()
+        await shown.tick(6)
+        assert len(paints) == 3
+        assert all(tick % 2 == 0 for tick in paints)
+
+    show(script)
+
+
+def test_enter_without_a_finding_opens_a_page_that_says_so() -> None:
+    async def script(shown: Shown) -> None:
+        await shown.press("enter")
+        assert shown.app.dialog_kind == "finding"
+        assert "no finding" in shown.text().lower()
+
+    show(script, fed=3)
 
 
 def test_mouse_key_says_what_it_did() -> None:

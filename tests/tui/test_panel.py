@@ -90,6 +90,20 @@ def test_a_cropped_line_is_a_part_of_the_whole() -> None:
     in_app([(("abcdefghijkl", ""),)], script)
 
 
+def test_a_view_that_fails_says_so_and_recovers() -> None:
+    async def script(app: Alone, panel: Panel) -> None:
+        good, app.rows = app.rows, [None]  # type: ignore[list-item] # breaks the drawing
+        panel.update()
+        texts = [strip.text for strip in panel.render_lines(panel.region.reset_offset)]
+        assert texts[0].startswith("only cannot be drawn: ")
+        assert [len(text) for text in texts] == [60] * 4
+        app.rows = good
+        panel.update()
+        assert panel.render_lines(panel.region.reset_offset)[0].text.startswith("one ")
+
+    in_app([(("one", ""),)], script, size=(60, 4))
+
+
 def pieces(row: Row, theme: str = "dark") -> list[tuple[str, Style | None]]:
     width = sum(len(text) for text, _ in row)
     return [(segment.text, segment.style) for segment in _strip(row, width, styles(theme))]
