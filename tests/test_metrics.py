@@ -3,7 +3,16 @@ from history_samples import gpu, host, process
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwatch.metrics import GPU_METRICS, METRICS, REASON_BITS, REASONS_HARMFUL, metric, rate, time_share
+from gpuwatch.metrics import (
+    GPU_METRICS,
+    METRICS,
+    REASON_BITS,
+    REASONS_HARMFUL,
+    core_shares,
+    metric,
+    rate,
+    time_share,
+)
 from gpuwatch.model import Burst, CpuTimes, DiskReading, GpuReading, HostReading
 
 
@@ -157,3 +166,10 @@ def test_memory_ratio_needs_both_numbers():
     assert (
         derive("gpu", "memory_used_ratio", None, gpu(1.0, memory_used_bytes=1, memory_total_bytes=0)) is None
     )
+
+
+def test_a_core_at_100_percent_is_no_gap_for_a_rounding_error():
+    before = HostReading(1.0, core_busy_s=(1000.1,), core_total_s=(1000.1,), core_ids=(0,))
+    # the two differences, 0.78 each, differ in the eleventh digit
+    now = HostReading(2.0, core_busy_s=(1000.88,), core_total_s=(1000.8799999999697,), core_ids=(0,))
+    assert core_shares(before, now) == [1.0]

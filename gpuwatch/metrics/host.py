@@ -6,6 +6,16 @@ from typing import Any
 from gpuwatch.metrics.kinds import Derivation, Kind, Metric, Summary, field, rate, time_share
 from gpuwatch.model import DiskReading, HostReading
 
+#: Differences of floating counters of seconds since boot are off by about this share.
+_ROUNDING = 1e-6
+
+
+def _part(spent: float, total: float) -> float | None:
+    """spent/total; None where it is no share at all (a counter that fell, no time passed)."""
+    if total <= 0 or not -_ROUNDING <= spent / total <= 1 + _ROUNDING:
+        return None
+    return min(1.0, max(0.0, spent / total))
+
 
 def _cpu(part: Callable[[Any], float]) -> Derivation:
     """Share of all cores' time that went into `part` of CpuTimes."""
@@ -15,7 +25,7 @@ def _cpu(part: Callable[[Any], float]) -> Derivation:
             return None
         total = current.cpu.total_s - previous.cpu.total_s
         spent = part(current.cpu) - part(previous.cpu)
-        return spent / total if total > 0 and 0 <= spent <= total else None
+        return _part(spent, total)
 
     return derive
 
@@ -36,7 +46,7 @@ def core_shares(previous: HostReading, current: HostReading) -> list[float | Non
     ):
         total = total_now - total_before
         busy = now - before
-        shares.append(busy / total if total > 0 and 0 <= busy <= total else None)
+        shares.append(_part(busy, total))
     return shares
 
 
