@@ -36,7 +36,7 @@ def titles() -> dict[str, str]:
 
 
 def explain(rule_id: str) -> str:
-    """What the rule sees, how it decides, what it is not, and its sources.
+    """What the rule sees, how it decides, what it is not, what to do, and its sources.
 
     KeyError with a whole sentence for an unknown rule or one that is not built.
     """
@@ -50,6 +50,7 @@ def explain(rule_id: str) -> str:
         ("What it sees.", text.sees),
         ("How it decides.", text.decides),
         ("What it is not.", text.unlike),
+        ("What to do.", text.todo),
         ("Where this comes from.", text.sources),
     ):
         parts += ["", *_wrapped(f"{head} {body}")]

@@ -15,9 +15,9 @@ SHORT_ADVICE = 36
 class RuleText:
     """`render` words one finding; the rest does not depend on it.
 
-    `title` is the rule in general, `label` its part of the ledger bar. `sees`, `decides`, `unlike` and
-    `sources` are whole sentences: what is looked at, the thresholds, what it must not be confused
-    with, and where the thresholds come from.
+    `title` is the rule in general, `label` its part of the ledger bar. `sees`, `decides`, `unlike`, `todo`
+    and `sources` are whole sentences: what is looked at, the thresholds, what it must not be confused
+    with, what helps, and where the thresholds come from.
     """
 
     title: str
@@ -26,4 +26,5 @@ class RuleText:
     sees: str
     decides: str
     unlike: str
+    todo: str
     sources: str
