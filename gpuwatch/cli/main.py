@@ -4,7 +4,7 @@ import argparse
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gpuwatch import __version__
 
@@ -18,6 +18,7 @@ EXIT_BROKEN_PIPE = 141
 INTERVAL_MIN_S, INTERVAL_MAX_S = 0.2, 60.0
 #: Below this the driver is asked faster than it renews its own values (signals-nvml §14).
 INTERVAL_BUSY_S = 0.25
+LONGEST_LOOK_S = 86400.0
 
 DESCRIPTION = """\
 Says why a deep-learning training is slow: hardware, environment, data or code.
@@ -98,7 +99,10 @@ def _common_options() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS, allow_abbrev=False)
     group = common.add_argument_group("what to watch")
     group.add_argument(
-        "--interval", type=_interval, metavar="S", help="seconds between samples, 0.2 to 60 (default 1)"
+        "--interval",
+        type=_seconds(INTERVAL_MIN_S, INTERVAL_MAX_S),
+        metavar="S",
+        help="seconds between samples, 0.2 to 60 (default 1)",
     )
     group.add_argument(
         "--gpus", type=_gpu_list, metavar="LIST", help="only these GPUs: indices or UUIDs, as in 0,2"
@@ -137,7 +141,7 @@ def _add_demo(
     demo.add_argument("--list", action="store_true", help="list the scenarios and what they show")
     demo.add_argument(
         "--after",
-        type=_seconds,
+        type=_seconds(0, LONGEST_LOOK_S),
         default=60.0,
         metavar="S",
         help="without a terminal: print the snapshot after this much simulated time (default 60)",
@@ -159,7 +163,7 @@ def _add_snapshot(
     snapshot.add_argument(
         "--for",
         dest="look_s",
-        type=_seconds,
+        type=_seconds(0, LONGEST_LOOK_S),
         default=2.0,
         metavar="S",
         help="how long to look before printing (default 2; causes need 30 to 60)",
@@ -180,33 +184,21 @@ def _add_explain(
     explain.add_argument("rule", nargs="?", metavar="RULE", help="name of the finding; none lists them all")
 
 
-def _number(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(text)
-    return value
+def _seconds(low: float, high: float) -> Callable[[str], float]:
+    """A parser of seconds within bounds."""
 
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if math.isnan(value):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"{text} s is outside {low:g} to {high:g} seconds")
+        return value
 
-def _interval(text: str) -> float:
-    try:
-        value = _number(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds") from None
-    if not INTERVAL_MIN_S <= value <= INTERVAL_MAX_S:
-        raise argparse.ArgumentTypeError(
-            f"{text} s is outside {INTERVAL_MIN_S:g} to {INTERVAL_MAX_S:g} seconds"
-        )
-    return value
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = _number(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds") from None
-    if not 0 <= value <= 86400:
-        raise argparse.ArgumentTypeError(f"{text} s is outside 0 to 86400 seconds")
-    return value
+    return parse
 
 
 def _pid(text: str) -> int:
