@@ -4,6 +4,7 @@ import argparse
 import json
 import shutil
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 from gpuwatch.cli.main import EXIT_NO_GPU, EXIT_OK, EXIT_USAGE
@@ -75,6 +76,22 @@ def explain(options: argparse.Namespace) -> int:
         print(f"gpuwatch: {error.args[0]}", file=sys.stderr)
         return EXIT_USAGE
     return EXIT_OK
+
+
+def unknown_rule(rules: Sequence[str]) -> str | None:
+    """A sentence about the first name in `rules` that is no finding, None when all are known."""
+    if not rules:
+        return None
+    from difflib import get_close_matches
+
+    from gpuwatch.diagnosis.catalogue import PLACES
+
+    for rule in rules:
+        if rule not in PLACES:
+            near = get_close_matches(rule, PLACES, 3)
+            hint = f"; near it: {', '.join(near)}" if near else "; gpuwatch explain lists them"
+            return f"--ignore: there is no finding {rule!r}{hint}"
+    return None
 
 
 def _live(options: argparse.Namespace) -> "Source":

@@ -59,6 +59,10 @@ def _dispatch(options: argparse.Namespace) -> int:
             "values and may slow the training it watches",
             file=sys.stderr,
         )
+    problem = commands.unknown_rule(options.ignore)
+    if problem is not None:
+        print(f"gpuwatch: {problem}", file=sys.stderr)
+        return EXIT_USAGE
     handler = getattr(commands, options.command or "live")
     result: int = handler(options)
     return result

@@ -148,3 +148,10 @@ def test_demo_of_an_unknown_scenario(capsys):
     error = capsys.readouterr().err
     assert "no-such-thing" in error
     assert "starved" in error
+
+
+def test_ignoring_an_unknown_finding(capsys):
+    assert main(["--ignore", "loader-in-main", "demo", "--list"]) == EXIT_USAGE
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "loader-in-main-process" in captured.err
