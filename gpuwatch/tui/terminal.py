@@ -17,6 +17,7 @@ import os
 import queue
 import select
 import signal
+import sys
 import threading
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Sequence
@@ -32,6 +33,8 @@ from gpuwatch.tui.tty import Tty
 
 #: Seconds from the wish to leave until the process is ended hard.
 GRACE_S = 0.4
+#: Elsewhere `poll` knows no terminals (macOS calls them invalid); there SIGHUP has to be enough.
+POLLS_TERMINALS = sys.platform == "linux"
 #: How often a lone escape is asked whether it was a key.
 ESCAPE_POLL_MS = 50
 
@@ -93,8 +96,9 @@ class Leaving:
 
     def _watch(self) -> None:
         waiter = select.poll()
-        # No event is asked for: HUP, ERR and NVAL are told anyway.
-        waiter.register(self._input_fd, 0)
+        if POLLS_TERMINALS:
+            # No event is asked for: HUP, ERR and NVAL are told anyway.
+            waiter.register(self._input_fd, 0)
         waiter.register(self._wake_read, select.POLLIN)
         waiter.poll()
         self.begin(128 + signal.SIGHUP)  # unless somebody began it
@@ -153,6 +157,9 @@ class Driver(LinuxDriver):
         Private: the parent wakes ten times a second, a twelfth of what the whole program costs, and
         spins at the end of the input.
         """
+        if not POLLS_TERMINALS:
+            super().run_input_thread()
+            return
         parser, decode = XTermParser(self._debug), getincrementaldecoder("utf-8")("replace").decode
         waiter = select.poll()
         waiter.register(self.fileno, select.POLLIN)
@@ -178,7 +185,7 @@ class Driver(LinuxDriver):
 
     def disable_input(self) -> None:
         thread = self._key_thread
-        if thread is not None and thread.is_alive():
+        if POLLS_TERMINALS and thread is not None and thread.is_alive():
             os.write(self._wake_write, b"x")
         super().disable_input()
 
@@ -198,6 +205,7 @@ class FullScreenApp(App[None]):
     """
 
     ENABLE_COMMAND_PALETTE = False
+    ALLOW_SELECT = False  # the mouse selects rows; `m` leaves it to the terminal for text
 
     @property
     def failure(self) -> Exception | None:
@@ -210,6 +218,9 @@ class FullScreenApp(App[None]):
 
     def _fatal_error(self) -> None:
         self._close_messages_no_wait()
+
+    def _set_pointer_shape(self, shape: str) -> None:
+        """Nothing: the sequence for it is a rare one, and some terminals print it."""
 
 
 def driver_for(screen: Tty) -> type[Driver]:
