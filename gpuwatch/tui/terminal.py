@@ -125,12 +125,25 @@ class Driver(LinuxDriver):
         super().__init__(*arguments, **named)  # type: ignore[arg-type] # handed on as they came
         self._file = self.screen.file  # private: the stream cannot be chosen otherwise
         self._wake_read, self._wake_write = os.pipe()
+        self._on_screen = False
         # F2: the parent's SIGCONT handler enters application mode a second time.
         signal.signal(signal.SIGCONT, signal.SIG_DFL)
         signal.signal(signal.SIGTSTP, self._on_stop_signal)
 
     def _on_stop_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._loop.call_soon_threadsafe(suspend, self, os.getpid())
+
+    def start_application_mode(self) -> None:
+        self._on_screen = True
+        super().start_application_mode()  # type: ignore[no-untyped-call] # Textual leaves it untyped
+
+    def stop_application_mode(self) -> None:
+        if self._on_screen:
+            # After a resize tmux pushes what stands above the cursor into the scrollback of the shell
+            # when the alternate screen ends; an empty one leaves nothing there.
+            self.write("\x1b[H\x1b[2J")
+            self._on_screen = False
+        super().stop_application_mode()
 
     def _get_terminal_size(self) -> tuple[int, int]:
         return self.screen.size()
