@@ -46,7 +46,7 @@ class FindingBook:
     _built: dict[Key, tuple[float, int]] = field(default_factory=dict)
 
     def update(self, shown: Mapping[Key, Sequence[Member]], explained: Collection[Key], now: float) -> bool:
-        """Begin, renew and end findings; True when the set of active ones changed.
+        """Begin, renew and end findings; True when one begins, ends or weighs differently.
 
         What is `explained` by another finding goes without having ended.
         """
@@ -64,7 +64,7 @@ class FindingBook:
                 continue
             self.active[key] = self._build(key, members, before, stamp[0], now)
             self._built[key] = stamp
-            changed = changed or before is None
+            changed = changed or before is None or before.severity is not self.active[key].severity
         return changed
 
     def _build(
