@@ -18,6 +18,8 @@ Observer = Callable[[Sample, Diagnosis | None], None]
 MOST_EVENTS = 100
 #: The monitor's own cost is a mean over this long; what starting up cost is not a part of it.
 OWN_COST_S, STARTUP_S = 60.0, 5.0
+#: A mean over less says more about the moment than about the cost.
+LEAST_COST_S = 10.0
 
 
 class Session:
@@ -117,7 +119,8 @@ class _OwnCost:
         if len(self._points) < 2:
             return None
         (start_s, start), (end_s, end) = self._points[0], self._points[-1]
-        return (end.cpu_s - start.cpu_s) / (end_s - start_s) if end_s > start_s else None
+        span_s = end_s - start_s
+        return (end.cpu_s - start.cpu_s) / span_s if span_s >= LEAST_COST_S else None
 
 
 def _sentence(error: Exception) -> str:
