@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -117,13 +118,14 @@ def _session(options: argparse.Namespace) -> "Session":
 
 def _no_screen_because(options: argparse.Namespace) -> str | None:
     """Why no live screen can be drawn; None when it can, "" when that needs no word (a pipe)."""
-    import os
+    from gpuwatch.tui.plan import Flags, decide
 
     if not sys.stdout.isatty() or not sys.stdin.isatty():
         return ""
-    if os.environ.get("TERM", "") in ("dumb", ""):
-        return "this terminal says it is dumb (TERM)"
-    return None
+    plan = decide(
+        os.environ, sys.stdout.encoding, True, Flags(options.ascii, options.no_color, options.theme)
+    )
+    return None if plan.live else plan.reason
 
 
 def _show(options: argparse.Namespace, source: "Source") -> int:

@@ -5,6 +5,7 @@ first tick is blank, and a value far off the scale is marked instead of bending 
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import log10
 
 from gpuwatch.views.glyphs import Glyphs
@@ -49,25 +50,27 @@ def spark_rows(
     """The same over several rows, top first. A gap is marked in the lowest row."""
     if rows <= 1:
         return [spark(values, low, high, glyphs, blank)] if rows == 1 else []
-    fine = len(glyphs.levels)
-    steps = heights(values[blank:], low, high, fine * rows)
+    columns = _columns(rows, glyphs.levels, glyphs.full, glyphs.over, glyphs.gap)
+    steps = heights(values[blank:], low, high, len(glyphs.levels) * rows)
     front = " " * blank
-    return [
-        front + "".join([_slice(step, row, rows, fine, glyphs) for step in steps])
-        for row in reversed(range(rows))
-    ]
+    if not steps:
+        return [front] * rows
+    gap = columns[-1]
+    drawn = [gap if step is None else columns[step] for step in steps]
+    return [front + "".join(row) for row in zip(*drawn, strict=True)]
 
 
-def _slice(step: int | None, row: int, rows: int, fine: int, glyphs: Glyphs) -> str:
-    """The part of one column that lies in `row`, counted from the bottom."""
-    if step is None:
-        return glyphs.gap if row == 0 else " "
-    if step >= fine * rows:
-        return glyphs.over if row == rows - 1 else glyphs.full
-    filled = step - row * fine
-    if filled >= fine:
-        return glyphs.full
-    return glyphs.levels[filled] if filled >= 0 else " "
+@lru_cache(maxsize=64)  # one for each height of a plot: half the cost of the rows otherwise
+def _columns(rows: int, levels: Sequence[str], full: str, over: str, gap: str) -> tuple[str, ...]:
+    """One column of `rows` characters, top first, for each step; then far beyond, and a gap."""
+    fine = len(levels)
+    columns = []
+    for step in range(fine * rows):
+        filled = [step - row * fine for row in reversed(range(rows))]
+        columns.append(
+            "".join(full if part >= fine else levels[part] if part >= 0 else " " for part in filled)
+        )
+    return (*columns, over + full * (rows - 1), " " * (rows - 1) + gap)
 
 
 def logarithmic(value: float | None, low: float) -> float | None:
