@@ -1,4 +1,6 @@
 import itertools
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -309,3 +311,27 @@ def test_notify_can_be_set_after_the_start():
     assert sampler.take()
     sampler.stop()
     source.push(*numbered(2))
+
+
+def test_b071_the_sampling_thread_ends_with_the_program():
+    """The main thread dies while a driver call never returns: the process must not stay."""
+    script = """
+import threading
+from gpuwatch.sampler import Sampler
+
+class Hanging:
+    def open(self): inside.set(); threading.Event().wait()
+    def sample(self, deadline_s): raise AssertionError
+    def between(self): return None
+    def close(self): pass
+
+inside = threading.Event()
+Sampler(Hanging()).start()
+inside.wait()
+raise MemoryError("the main program is out of memory")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    assert "out of memory" in done.stderr
