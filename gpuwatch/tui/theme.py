@@ -21,6 +21,7 @@ class Palette:
     background: str | None
     text: str | None
     dim: str | None
+    plot: str | None  # shapes only
     ok: str | None
     warn: str | None
     bad: str | None
@@ -35,6 +36,7 @@ PALETTES: Mapping[str, Palette] = {
         background="#121212",
         text="#d0d0d0",
         dim="#8a8a8a",
+        plot="#6c6c6c",
         ok="#009e73",
         warn="#e69f00",
         bad="#ff7030",
@@ -47,6 +49,7 @@ PALETTES: Mapping[str, Palette] = {
         background="#ffffff",
         text="#262626",
         dim="#6a6a6a",
+        plot="#949494",
         ok="#00775a",
         warn="#8f5f00",
         bad="#b84300",
@@ -59,6 +62,7 @@ PALETTES: Mapping[str, Palette] = {
         background=None,
         text=None,
         dim=None,
+        plot=None,
         ok="green",
         warn="yellow",
         bad="red",
@@ -67,7 +71,7 @@ PALETTES: Mapping[str, Palette] = {
         slow="magenta",
         selected=None,
     ),
-    "plain": Palette(None, None, None, None, None, None, None, (None,) * 5, None, None),
+    "plain": Palette(None, None, None, None, None, None, None, None, (None,) * 5, None, None),
 }
 
 
@@ -98,6 +102,7 @@ def styles(theme: str) -> Mapping[str, Style]:
         "label": ink(colors.dim),
         "value": ink(colors.text),
         "dim": ink(colors.dim),
+        "plot": ink(colors.plot),
         "ok": ink(colors.ok),
         "warn": ink(colors.warn),
         "bad": ink(colors.bad, bold=True),

@@ -75,9 +75,9 @@ def _field(picture: GpuPicture, name: str) -> Span:
     if point.value is None or point.stale:
         role = "dim"
     elif name == "util":
-        role = _loud_or(picture.role(UTILIZATION), "series1", "value")
+        role = _loud_or(picture.role(UTILIZATION), UTILIZATION.role, "value")
     elif name == "power":
-        role = _loud_or(picture.role(POWER), "dim", "value")
+        role = _loud_or(picture.role(POWER), POWER.role, "value")
     else:
         role = "dim"
     return f"{text:>{width}}", role

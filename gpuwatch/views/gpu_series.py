@@ -33,33 +33,35 @@ class Series:
     label: str
     key: str
     unit: str
-    role: str = "dim"
+    role: str = "plot"
     evidence: tuple[str, ...] = ()
 
 
 UTILIZATION = Series("util", "util", "utilization_ratio", "%", "series1", ("utilization_ratio", "gap_ratio"))
-POWER = Series("power", "power", "power_w", "W", "dim", ("power_w", "power_limit_w", "power_cap_ratio"))
-CLOCK = Series("clock", "clock", "sm_clock_mhz", "MHz", "dim", ("sm_clock_mhz",))
+POWER = Series("power", "power", "power_w", "W", "plot", ("power_w", "power_limit_w", "power_cap_ratio"))
+CLOCK = Series("clock", "clock", "sm_clock_mhz", "MHz", "plot", ("sm_clock_mhz",))
 P_STATE = Series("pstate", "state", "p_state", "", "dim", ("p_state",))
 PCIE_RX = Series(
     "pcie_rx",
     "pcie",
     "pcie_rx_bytes_per_s",
     "GB/s",
-    "dim",
+    "plot",
     ("pcie_rx_bytes_per_s", "pcie_generation", "pcie_width"),
 )
-PCIE_TX = Series("pcie_tx", "pcie", "pcie_tx_bytes_per_s", "GB/s", "dim", ("pcie_tx_bytes_per_s",))
-MEMORY = Series("vram", "vram", "memory_used_bytes", "GiB", "dim", ("memory_used_bytes", "memory_used_ratio"))
+PCIE_TX = Series("pcie_tx", "pcie", "pcie_tx_bytes_per_s", "GB/s", "plot", ("pcie_tx_bytes_per_s",))
+MEMORY = Series(
+    "vram", "vram", "memory_used_bytes", "GiB", "plot", ("memory_used_bytes", "memory_used_ratio")
+)
 TEMPERATURE = Series(
-    "temp", "temp", "temperature_c", "°C", "dim", ("temperature_c", "temperature_margin_c", "thermal_ratio")
+    "temp", "temp", "temperature_c", "°C", "plot", ("temperature_c", "temperature_margin_c", "thermal_ratio")
 )
 THROTTLE = Series(
     "throttle",
     "throt",
     "throttle_ratio",
     "%",
-    "dim",
+    "plot",
     ("throttle_ratio", "event_reasons", "thermal_ratio", "power_brake_ratio", "hw_thermal_ratio"),
 )
 #: In the order in which rows are given to them.

@@ -70,7 +70,7 @@ def _cpu(lens: Lens, width: int, more: Sequence[Piece]) -> Row:
     cells = max(0, width - _LABEL - width_of(value))
     values = lens.cells(HOST, "cpu_ratio", cells)
     plot = spark(values, 0.0, 1.0, lens.glyphs, lens.blank(cells))
-    return row([("cpu".ljust(_LABEL), "label"), (plot, "dim"), *value], width)
+    return row([("cpu".ljust(_LABEL), "label"), (plot, "plot"), *value], width)
 
 
 def _core_count(lens: Lens) -> int | None:
@@ -97,7 +97,7 @@ def _cores(lens: Lens, width: int) -> list[Row]:
         row(
             [
                 ("cores".ljust(_LABEL), "label"),
-                (spark(values, 0.0, 1.0, lens.glyphs), "dim"),
+                (spark(values, 0.0, 1.0, lens.glyphs), "plot"),
                 (text, "value"),
             ],
             width,

@@ -26,6 +26,7 @@ ROLES = (
     "label",
     "value",
     "dim",  # healthy, old or beside the point
+    "plot",  # the shape of a healthy series; never text
     "ok",
     "warn",
     "bad",

@@ -252,7 +252,7 @@ def test_a_series_a_finding_stands_on_is_loud_and_only_that_one():
     lens = Lens(replace(state, diagnosis=diagnosis), Options())
     calm, loud = (GpuPicture(lens, reading) for reading in lens.gpus)
     assert loud.role(CLOCK) == "warn"
-    assert loud.role(POWER) == calm.role(CLOCK) == "dim"
+    assert loud.role(POWER) == calm.role(CLOCK) == "plot"
     assert calm.role(UTILIZATION) == "series1"
 
 
