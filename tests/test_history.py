@@ -211,3 +211,12 @@ def test_every_metric_of_the_table_can_be_asked_for():
 
 def test_nan_from_a_source_is_a_gap():
     assert text(powers(nan, 1.0).values(GPU, "power_w", 9)) == ["gap", 1]
+
+
+def test_the_newest_value_of_a_long_interval_still_counts():
+    history = History(interval_s=60.0)
+    history.append(sample(1000.0, gpu(1000.0, power_w=100.0)))
+    history.append(sample(1060.0))  # one tick without it
+    assert history.last(GPU, "power_w", 5.0) == 100.0
+    history.append(sample(1120.0))
+    assert history.last(GPU, "power_w", 5.0) is None

@@ -28,9 +28,9 @@ class Told:
     last: State | None = None
 
 
-def watch(name: str, seconds: float = WATCH_S, seed: int = 1) -> Told:
-    session, told, start_s = Session(interval_s=1.0), Told(), None
-    for sample in run_simulated(name, seconds, seed=seed):
+def watch(name: str, seconds: float = WATCH_S, seed: int = 1, interval_s: float = 1.0) -> Told:
+    session, told, start_s = Session(interval_s=interval_s), Told(), None
+    for sample in run_simulated(name, seconds, seed=seed, interval_s=interval_s):
         state = session.feed(sample)
         start_s = sample.monotonic_s if start_s is None else start_s
         after_s = sample.monotonic_s - start_s
@@ -77,6 +77,14 @@ def test_starved_within_a_minute_with_its_figures() -> None:
     assert shape.stall_low_ratio is not None
     assert shape.stall_high_ratio is not None
     assert shape.stall_low_ratio <= float(truth["stall_ratio"]) <= shape.stall_high_ratio
+
+
+@pytest.mark.parametrize(("interval_s", "seconds"), [(0.2, 60.0), (5.0, 120.0), (60.0, 600.0)])
+def test_the_interval_changes_what_is_seen_late_not_what_is_seen(interval_s: float, seconds: float) -> None:
+    """The driver's own sub-second samples are drained whatever the interval."""
+    told = watch("starved", seconds, interval_s=interval_s)
+    assert told.verdicts == ["loader-in-main-process"]
+    assert watch("healthy", seconds, interval_s=interval_s).first_s == {}
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -28,6 +28,9 @@ MOST_ENTITIES = {"gpu": 64, "host": 1, "disk": 64, "net": 64, "process": 256}
 #: A difference over more than three intervals (two seconds at least on top) says nothing about now.
 LONGEST_INTERVALS, LONGEST_EXTRA_S = 3.0, 2.0
 
+#: The newest value counts for at least so many intervals.
+LAST_INTERVALS = 1.5
+
 _INDEX = {kind: {metric.key: i for i, metric in enumerate(metrics)} for kind, metrics in METRICS.items()}
 _TIERED = {kind: tuple(i for i, m in enumerate(metrics) if m.tiers) for kind, metrics in METRICS.items()}
 
@@ -166,8 +169,9 @@ class History:
         return [value for value in self.values(entity, key, seconds) if value == value]
 
     def last(self, entity: str, key: str, max_age_s: float = 5.0) -> float | None:
-        """The newest value that is no gap and not older than `max_age_s`."""
-        for value in reversed(self.values(entity, key, max_age_s)):
+        """The newest value that is no gap and not older than `max_age_s`; with long intervals, than one and
+        a half of them, jitter included."""
+        for value in reversed(self.values(entity, key, max(max_age_s, LAST_INTERVALS * self.interval_s))):
             if value == value:
                 return value
         return None

@@ -21,7 +21,7 @@ from gpuwatch.tui.plan import TerminalPlan
 from gpuwatch.tui.screens.board import Backdrop, Board
 from gpuwatch.tui.terminal import FullScreenApp
 from gpuwatch.tui.theme import styles
-from gpuwatch.views.lens import STALE_S
+from gpuwatch.views.lens import stale_after_s
 from gpuwatch.views.options import Options
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Viewing(FullScreenApp):
             self.state = state
         if self.message and state.tick >= self._message_until:
             self.message = ""
-        self._watch_age(STALE_S)
+        self._watch_age(stale_after_s(sample.interval_s))
         if paint:
             self.paint_tick()
 

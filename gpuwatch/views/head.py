@@ -6,7 +6,7 @@ from gpuwatch.model import ProcessRole
 from gpuwatch.state import State
 from gpuwatch.views import format as words
 from gpuwatch.views.glyphs import Glyphs
-from gpuwatch.views.lens import STALE_S, Lens
+from gpuwatch.views.lens import Lens
 from gpuwatch.views.options import Options
 from gpuwatch.views.rows import Row, Span, cells, row, safe, shorten
 
@@ -77,7 +77,7 @@ def _age(lens: Lens) -> Span:
         return f"back {words.age(options.back * lens.history.interval_s)}", "accent"
     if options.frozen:
         return f"frozen {words.age(max(age_s, lens.back * lens.history.interval_s))}", "accent"
-    if age_s > STALE_S:
+    if age_s > lens.stale_s:
         return f"no data for {words.age(age_s)}", "bad"
     return "live", "ok"
 

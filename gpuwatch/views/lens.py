@@ -12,22 +12,24 @@ from gpuwatch.state import State
 from gpuwatch.views.glyphs import Glyphs, glyphs_for
 from gpuwatch.views.options import Options
 
-#: A value older than this is dimmed and gets its age.
-STALE_S = 3.0
-#: Older values are not shown at all.
-FORGOTTEN_S = 60.0
+#: A value older than this, or than two intervals, is dimmed and gets its age.
+STALE_S, STALE_INTERVALS = 3.0, 2.0
+#: Older values, by seconds and by intervals, are not shown at all.
+FORGOTTEN_S, FORGOTTEN_INTERVALS = 60.0, 4.0
 _LOOK_TICKS = 8
 
 
+def stale_after_s(interval_s: float) -> float:
+    """The age at which a value no longer counts as the present one."""
+    return max(STALE_S, STALE_INTERVALS * interval_s)
+
+
 class Point(NamedTuple):
-    """A value and its age in seconds."""
+    """A value, its age in seconds, and whether that is more than it should be."""
 
     value: float | None
     age_s: float = 0.0
-
-    @property
-    def stale(self) -> bool:
-        return self.value is not None and self.age_s > STALE_S
+    stale: bool = False
 
 
 NO_POINT = Point(None)
@@ -43,7 +45,10 @@ class Lens:
         newer = max(0, state.history.count - state.tick) if state.tick else 0
         self.back = newer + options.back
         self.ticks_per_cell = options.ticks_per_cell
-        self._times = self.history.times(FORGOTTEN_S + 2 * self.back * self.history.interval_s)
+        interval_s = state.history.interval_s
+        self.stale_s = stale_after_s(interval_s)
+        self._forgotten_s = max(FORGOTTEN_S, FORGOTTEN_INTERVALS * interval_s)
+        self._times = self.history.times(self._forgotten_s + 2 * self.back * interval_s)
 
     def cells(self, entity: str, key: str, count: int) -> Sequence[float | None]:
         """Plot cells up to the moment looked at."""
@@ -55,7 +60,7 @@ class Lens:
         return min(count, max(0, count - known))
 
     def point(self, entity: str, key: str) -> Point:
-        """The newest value at the moment looked at, with its age; none older than a minute."""
+        """The newest value at the moment looked at, with its age; none that is long past."""
         times = self._times
         for look in (_LOOK_TICKS, len(times)):
             values = self.history.cells(entity, key, look, 1, self.back)
@@ -73,7 +78,7 @@ class Lens:
             return NO_POINT
         end_s = self.state.now_s if not self.options.back else self._times[place + ticks]
         age_s = max(0.0, end_s - self._times[place])
-        return Point(value, age_s) if age_s <= FORGOTTEN_S else NO_POINT
+        return Point(value, age_s, age_s > self.stale_s) if age_s <= self._forgotten_s else NO_POINT
 
     @property
     def gpus(self) -> tuple[GpuReading, ...]:

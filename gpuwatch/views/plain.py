@@ -183,7 +183,7 @@ def _gpu(lens: Lens, reading: GpuReading) -> str:
     if bits:
         parts.append(f"clock held by {reason_names(int(bits))}")
     age_s = lens.state.now_s - reading.read_s
-    stale = f" (read {words.age(age_s)} ago)" if age_s > 3 else ""
+    stale = f" (read {words.age(age_s)} ago)" if age_s > lens.stale_s else ""
     return f"{name}: {', '.join(parts)}{stale}"
 
 
