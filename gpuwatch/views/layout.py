@@ -6,7 +6,7 @@ the top finding are never dropped.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 #: Below this there is one box with the verdict's word.
@@ -16,6 +16,8 @@ WIDE, WIDE_HEIGHT = 132, 20
 #: One column of GPU rows needs this many cells to be readable.
 GPU_COLUMN = 18
 MOST_BANNERS = 3
+#: Rows that stay for findings where the process table stands below them.
+FINDINGS_ROOM = 10
 #: Rows of one GPU with every metric on a row of its own.
 FULL_GPU = 8
 
@@ -45,7 +47,7 @@ class Content:
 
 #: Order from top to bottom, where there is one column.
 STACK = ("head", "banner", "verdict", "checks", "gpus", "host", "procs", "findings", "foot")
-LEFT = ("verdict", "checks", "findings")
+LEFT = ("verdict", "checks", "findings", "procs")
 RIGHT = ("gpus", "host", "procs")
 
 
@@ -166,11 +168,27 @@ def _two_columns(width: int, height: int, content: Content) -> tuple[Box, ...]:
     if height >= 30:
         outer.grant("gap verdict", 1)
     top = height - outer.left - outer.of["foot"]
+    left, right = _left_rows(outer.left, content), _right_rows(outer.left, content)
+    if _move_table(left, right, content):
+        right = _right_rows(outer.left, replace(content, processes=0))
     boxes = list(_stack(("head", "banner"), outer, 0, 0, width))
-    boxes += _stack(LEFT, _left_rows(outer.left, content), 0, top, left_width)
-    boxes += _stack(RIGHT, _right_rows(outer.left, content), right_x, top, width - right_x)
+    boxes += _stack(LEFT, left, 0, top, left_width)
+    boxes += _stack(RIGHT, right, right_x, top, width - right_x)
     boxes.append(Box("foot", 0, height - 1, width, 1))
     return tuple(boxes)
+
+
+def _move_table(left: _Rows, right: _Rows, content: Content) -> bool:
+    """Put the process table under the findings where the GPUs leave it less room beside them.
+
+    How many findings there are plays no part: the table must not wander when one comes or goes.
+    """
+    wanted = min(_table_rows(content.processes), left.of.get("findings", 0) - FINDINGS_ROOM - 1)
+    if wanted <= right.of.get("procs", 0):
+        return False
+    left.of["findings"] -= wanted + 1
+    left.of["procs"], left.of["gap procs"] = wanted, 1
+    return True
 
 
 def _left_rows(height: int, content: Content) -> _Rows:

@@ -87,7 +87,27 @@ def test_a_wide_screen_has_two_columns():
     assert boxes["verdict"].x == 0
     assert boxes["gpus"].x > boxes["verdict"].width
     assert boxes["checks"].height == 8
-    assert boxes["gpus"].height == 40
+    assert boxes["gpus"].height >= 40
+
+
+def test_the_process_table_stands_below_the_findings_where_the_gpus_leave_no_room():
+    boxes = {box.name: box for box in layout(160, 50, Content(gpus=8, findings=1, processes=8))}
+    assert boxes["procs"].x == 0
+    assert boxes["procs"].height == 10  # heading, names, eight rows
+    one = {box.name: box for box in layout(160, 50, Content(gpus=1, findings=1, processes=1))}
+    assert one["procs"].x > 0
+
+
+def test_the_process_table_does_not_wander_with_the_findings():
+    places = {
+        next(
+            box
+            for box in layout(160, 50, Content(gpus=8, findings=count, processes=8))
+            if box.name == "procs"
+        )
+        for count in range(12)
+    }
+    assert len(places) == 1
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (100, 30), (160, 50), (300, 80)])
