@@ -122,6 +122,8 @@ def _no_screen_because(options: argparse.Namespace) -> str | None:
 
     if not sys.stdout.isatty() or not sys.stdin.isatty():
         return ""
+    if os.name != "posix":
+        return "the live screen needs a Unix terminal"
     plan = decide(
         os.environ, sys.stdout.encoding, True, Flags(options.ascii, options.no_color, options.theme)
     )
