@@ -4,11 +4,12 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from gpuwatch.diagnosis.gapcpu import BURST_S, EVEN, MIN_DEVIATION, main_thread_gap, workers_gap
+from gpuwatch.diagnosis.jobs_family import MEMORY_S, Family
 from gpuwatch.diagnosis.window import GapCpu, JobView
 from gpuwatch.history import History
 from gpuwatch.model import Machine, ProcessReading, ProcessRole, Sample, Shape
 
-MEAN_S, WORKER_S = 30.0, 15.0
+MEAN_S, WORKER_S = MEMORY_S, 15.0
 #: A minute this even (of its busy level) has no quarter of a minute that moves enough for a regression.
 EVEN_DEVIATION = 0.5 * MIN_DEVIATION
 #: Threads that prepare data inside one process, by the names their libraries give them (15 characters).
@@ -24,17 +25,17 @@ def job_view(
     machine: Machine,
     gpu: str,
     trainer: ProcessReading,
+    kin: Family,
     shape: Shape | None,
 ) -> JobView:
     """Everything about the job of `gpu` (an entity, "gpu:<uuid>") that the last minute tells."""
-    tree = [p for p in sample.processes or () if p.trainer == trainer.key and p.key != trainer.key]
-    workers = tuple(process for process in tree if process.role is ProcessRole.WORKER)
-    children = tuple(process for process in tree if process.role is not ProcessRole.WORKER)
-    family = [trainer, *tree]
+    workers = kin.workers
+    children = tuple(process for process in kin.present if process.role is not ProcessRole.WORKER)
+    family = [trainer, *kin.recent]
     absent: dict[str, str] = {}
     main_gap, pool_gap = _gaps(history, gpu, trainer, workers, shape, absent)
-    cores = [_mean(history, process, "cpu_cores") for process in family]
-    reads = [_mean(history, process, "read_chars_per_s") for process in family]
+    cores = [_share(history, process, "cpu_cores") for process in family]
+    reads = [_share(history, process, "read_chars_per_s") for process in family]
     main_cores = _mean(history, trainer, "main_cpu_cores")
     tree_cores = _total(cores)
     usable = trainer.usable_cores
@@ -55,7 +56,7 @@ def job_view(
         tree_read_bytes_per_s=_total(reads),
         pt_thread_names=any(thread.name.startswith("pt_") for process in family for thread in process.threads)
         or any(process.name.startswith("pt_") for process in family),
-        thread_workers=_thread_workers(trainer, cores[0], main_cores),
+        thread_workers=_thread_workers(trainer, _mean(history, trainer, "cpu_cores"), main_cores),
         absent=absent,
     )
     _explain_absent(view, absent)
@@ -94,6 +95,13 @@ def entity(process: ProcessReading) -> str:
 
 def _mean(history: History, process: ProcessReading, key: str, seconds: float = MEAN_S) -> float | None:
     return history.mean(entity(process), key, seconds)
+
+
+def _share(history: History, process: ProcessReading, key: str) -> float | None:
+    """Its part in the mean of the whole window, also where it lived for a part of it only."""
+    values = history.present(entity(process), key, MEAN_S)
+    ticks = len(history.present("host:", "cpu_ratio", MEAN_S)) or len(history.times(MEAN_S))
+    return sum(values) / max(len(values), ticks) if values and ticks else None
 
 
 def _known(values: Iterable[float | None]) -> list[float]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from gpuwatch.diagnosis.jobs import JobTracker, job_group
+from gpuwatch.diagnosis.jobs_family import Family
 from gpuwatch.diagnosis.jobs_view import job_view
 from gpuwatch.diagnosis.ledger import Claims, LedgerBook
 from gpuwatch.diagnosis.references import IDLE_UTILIZATION, ReferenceLearner
@@ -49,6 +50,7 @@ class GpuMemory:
     ledger: LedgerBook = field(default_factory=LedgerBook)
     shape: Shape = field(default_factory=lambda: Shape(ShapeKind.UNKNOWN))
     job: JobView | None = None
+    kin: Family = field(default_factory=Family)
     group: tuple[object, ...] | None = None  # equal for the GPUs of one job
     frozen: str = ""  # why nothing may start or end: lost, stale
     new_job: bool = False
@@ -127,6 +129,8 @@ class GpuMemory:
     def refresh(self, history: History, sample: Sample, machine: Machine) -> None:
         """Measure shape and job again when it is their turn."""
         now = sample.monotonic_s
+        trainer = self.tracker.trainer
+        self.kin.update(now, sample.processes or (), None if trainer is None else trainer.key)
         if self.frozen or now + 0.5 * sample.interval_s < self._measure_due_s:
             return
         before = self.shape.kind
@@ -137,11 +141,10 @@ class GpuMemory:
         due = self._measure_due_s + every_s
         self._measure_due_s = due if due > now else now + every_s
         self.references.note_shape(now, self.shape)
-        trainer = self.tracker.trainer
         self.job = (
             None
             if trainer is None or trainer.process is None
-            else job_view(history, sample, machine, self.entity, trainer.process, self.shape)
+            else job_view(history, sample, machine, self.entity, trainer.process, self.kin, self.shape)
         )
 
     def _measure(self, history: History, now: float) -> Shape:
