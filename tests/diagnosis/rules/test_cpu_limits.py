@@ -189,3 +189,32 @@ def test_without_pressure_and_without_wait_it_abstains():
         bench.bench.feed(replace(sample, host=host, processes=processes))
     assert bench.bench.diagnosis is not None
     assert "neither CPU pressure nor run-queue wait" in reason(bench.bench.diagnosis, CONTENTION)
+
+
+def test_workers_of_short_epochs_are_not_other_programs():
+    """Every 10 s two new workers, as without persistent_workers; together they take both cores."""
+    epochs = [
+        Process(
+            200 + 2 * epoch + which,
+            cpu=0.85,
+            waits=0.3,
+            role=ProcessRole.WORKER,
+            trainer_pid=100,
+            name="pt_data_worker",
+            since=10.0 * epoch,
+            until=10.0 * epoch + 9.5,
+        )
+        for epoch in range(14)
+        for which in range(2)
+    ]
+    trainer = Process(100, cpu=0.25, usable_cores=2.0)
+    scene = Scene(
+        [Gpu(util=square(0, 0.96, 1.4, 0.5), power=190.0)],
+        [trainer, *epochs],
+        cores=2,
+        other_cores=0.02,
+        host={"cpu_pressure_ratio": 0.35},
+    )
+    diagnosis, bench = watch(scene, 130)
+    assert "host-cpu-contention" not in bench.alarms
+    assert {finding.rule for finding in diagnosis.findings} & {"loader-cpu-bound", "gpu-starved"}
