@@ -192,7 +192,7 @@ def test_without_pressure_and_without_wait_it_abstains():
 
 
 def test_workers_of_short_epochs_are_not_other_programs():
-    """Every 10 s two new workers, as without persistent_workers; together they take both cores."""
+    """Every 5 s, just when the job is looked at, two new workers, as without persistent_workers; together they take both cores."""
     epochs = [
         Process(
             200 + 2 * epoch + which,
@@ -201,13 +201,13 @@ def test_workers_of_short_epochs_are_not_other_programs():
             role=ProcessRole.WORKER,
             trainer_pid=100,
             name="pt_data_worker",
-            since=10.0 * epoch,
-            until=10.0 * epoch + 9.5,
+            since=5.0 * epoch,
+            until=5.0 * epoch + 4.5,
         )
-        for epoch in range(14)
+        for epoch in range(27)
         for which in range(2)
     ]
-    trainer = Process(100, cpu=0.25, usable_cores=2.0)
+    trainer = Process(100, cpu=0.25, waits=0.15, usable_cores=2.0)
     scene = Scene(
         [Gpu(util=square(0, 0.96, 1.4, 0.5), power=190.0)],
         [trainer, *epochs],
