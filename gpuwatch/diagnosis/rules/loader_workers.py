@@ -124,12 +124,17 @@ def _if_full(window: Window, pool: _Pool, active: bool, variant: str, doubts: in
 
 
 def _full_part(window: Window, job: JobView) -> float:
-    """Share of the last ticks in which the median worker used its core fully."""
+    """Share of the last ticks in which the median worker ran or queued for a core all the time.
+
+    On a crowded machine a worker with work to do gets only a part of a core.
+    """
     step = max(1, len(job.workers) // MOST_WORKERS)
-    columns = [
-        window.history.values(f"process:{worker.pid}:{worker.start_ticks}", "cpu_cores", FULL_S)
-        for worker in job.workers[::step]
-    ]
+    columns = []
+    for worker in job.workers[::step]:
+        name = f"process:{worker.pid}:{worker.start_ticks}"
+        ran = window.history.values(name, "cpu_cores", FULL_S)
+        waited = window.history.values(name, "wait_ratio", FULL_S)
+        columns.append([_wanted(cores, wait) for cores, wait in zip(ran, waited, strict=True)])
     full = known = 0
     for row in zip(*columns, strict=True):
         present = [value for value in row if value == value]
@@ -137,6 +142,11 @@ def _full_part(window: Window, job: JobView) -> float:
             known += 1
             full += median(present) >= FULL_WORKER
     return full / known if known else 0.0
+
+
+def _wanted(cores: float, wait_ratio: float) -> float:
+    """Cores a process ran on or queued for; NaN stays NaN, and an unknown wait counts for nothing."""
+    return cores / (1.0 - wait_ratio) if 0.0 < wait_ratio < 1.0 else cores
 
 
 def _found(window: Window, pool: _Pool, variant: str, doubts: int, coverage: float) -> Fires:

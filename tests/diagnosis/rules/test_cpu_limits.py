@@ -192,7 +192,7 @@ def test_without_pressure_and_without_wait_it_abstains():
 
 
 def test_workers_of_short_epochs_are_not_other_programs():
-    """Every 5 s, just when the job is looked at, two new workers, as without persistent_workers; together they take both cores."""
+    """Every 5 s, just when the job is looked at, two new workers; together they take both cores."""
     epochs = [
         Process(
             200 + 2 * epoch + which,

@@ -327,3 +327,18 @@ def test_causes_are_named_at_every_cadence(make, rule, hertz):
     assert diagnosis.verdict.layer == "data"
     if hertz is None:
         assert any("too coarse" in line for line in finding.text.because)
+
+
+def test_workers_that_queue_for_a_core_are_at_work_all_the_time():
+    """Two workers and a spinning main thread on two cores: nobody gets a whole one."""
+    scene = Scene(
+        [Gpu(util=square(0, 0.96, 1.4, 0.5), power=190.0)],
+        [
+            Process(100, cpu=lambda t: 0.45, main=pulses(0.0, 0.9, 1.4, 0.5), usable_cores=2.0),
+            *workers(2, 0.76, waits=0.2),
+        ],
+        cores=2,
+        other_cores=0.02,
+    )
+    finding = found(watch(scene, 90)[0], BOUND)
+    assert finding.share_ratio == pytest.approx(0.5, abs=0.06)
