@@ -214,4 +214,6 @@ def _scenario_problem(name: str, error: Exception) -> str:
 
     if isinstance(error, (KeyError, FileNotFoundError)):
         return f"no scenario {name!r}; there are {', '.join(scenario_names())}, or give a file"
+    if isinstance(error, OSError):
+        return f"cannot read {name!r}: {error.strerror or error}"
     return str(error)

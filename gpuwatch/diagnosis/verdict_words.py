@@ -9,6 +9,8 @@ from gpuwatch.model import DriverState, DriverStatus, Finding, JobState, LedgerK
 #: Above this share a factor would be a guess.
 MOSTLY_RATIO = 0.80
 MAX_BECAUSE = 4
+#: Work that nobody is listed for is worth a word from here on.
+WORKS_RATIO = 0.2
 
 _DRIVER_WORDS = {
     DriverState.STARTING: "reading the GPUs",
@@ -38,6 +40,12 @@ def state_of(facts: TickFacts) -> Verdict:
     gpu = min(facts.gpus, key=lambda gpu: (_order(gpu), gpu.index))
     since = facts.now_s - gpu.status.since_s
     state = gpu.status.state
+    if state is JobState.NO_JOB and max(other.ratio(LedgerKey.BUSY) for other in facts.gpus) >= WORKS_RATIO:
+        works = "the GPU works" if len(facts.gpus) == 1 else "the GPUs work"
+        return Verdict(
+            headline=f"{works}, but no process is listed",
+            detail="it may run in another container or pid namespace; judged all the same in half a minute",
+        )
     if state is JobState.NO_JOB:
         where = "the GPU" if len(facts.gpus) == 1 else "the GPUs"
         return Verdict(headline=f"no job on {where}", detail="start training; it is picked up by itself")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from gpuwatch.metrics import REASON_IDLE
 from gpuwatch.model import (
     CheckState,
     DriverState,
@@ -180,8 +181,9 @@ def _gpu(lens: Lens, reading: GpuReading) -> str:
         if value is not None:
             parts.append(f"{words.rate(value)} {label}")
     bits = picture.point("event_reasons").value
-    if bits:
-        parts.append(f"clock held by {reason_names(int(bits))}")
+    reasons = reason_names(int(bits or 0) & ~REASON_IDLE)
+    if reasons:
+        parts.append(f"clock held by {reasons}")
     age_s = lens.state.now_s - reading.read_s
     stale = f" (read {words.age(age_s)} ago)" if age_s > lens.stale_s else ""
     return f"{name}: {', '.join(parts)}{stale}"

@@ -155,3 +155,15 @@ def test_ignoring_an_unknown_finding(capsys):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "loader-in-main-process" in captured.err
+
+
+def test_gpus_that_are_not_there_are_told(capsys):
+    assert main(["--gpus", "7", "demo", "--after", "3"]) == 0
+    assert "None of the chosen GPUs is here" in capsys.readouterr().out
+
+
+def test_a_folder_is_no_scenario(capsys, tmp_path):
+    assert main(["demo", str(tmp_path)]) == EXIT_USAGE
+    error = capsys.readouterr().err
+    assert "cannot read" in error
+    assert "Errno" not in error

@@ -261,7 +261,6 @@ def test_all_ranks_and_some_ranks_are_named():
 @pytest.mark.parametrize(
     ("state", "fields", "headline"),
     [
-        (JobState.NO_JOB, {}, "no job on the GPU"),
         (JobState.STARTING, {"since_s": 988.0}, "the job is starting, 12 s"),
         (JobState.WARMUP, {"remaining_s": 34.2}, "warming up, 34 s"),
         (JobState.WARMUP, {}, "warming up"),
@@ -437,3 +436,10 @@ def test_an_ended_finding_does_not_hold_the_verdict_for_ever():
     bench.run(Scene([Gpu(util=0.6)]), 120)
     changes = [d.time_s - 10_000 for d in bench.log if d.verdict.rule is None and d.time_s > 10_045]
     assert changes[0] == pytest.approx(90, abs=2)
+
+
+def test_work_without_a_listed_process_is_not_told_to_start_training():
+    working = gpu([], [], state=JobState.NO_JOB)  # busy all the time
+    assert verdict_of(working).headline == "the GPU works, but no process is listed"
+    resting = gpu([(LedgerKey.IDLE, 0.95, None)], [], state=JobState.NO_JOB)
+    assert verdict_of(resting).headline == "no job on the GPU"

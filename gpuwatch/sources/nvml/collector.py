@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from gpuwatch.model import (
     DriverInfo,
+    DriverState,
     DriverStatus,
     Event,
     GpuInfo,
@@ -301,6 +302,8 @@ class Collector:
             if reading is not None and info is not None and self._wanted(info):
                 readings.append(reading)
                 infos.append(info)
+        if self._only is not None and self._slots and not readings and driver.state is DriverState.OK:
+            driver = sentences.none_chosen(len(self._slots), driver.since_s)
         while self._connection.events:
             events.append(self._connection.events.popleft())
         return NvmlTick(

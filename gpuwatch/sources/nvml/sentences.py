@@ -137,6 +137,17 @@ def no_gpus_status(since_s: float) -> DriverStatus:
     )
 
 
+def none_chosen(count: int, since_s: float) -> DriverStatus:
+    """There are GPUs, but not those that were asked for."""
+    there = "the one GPU here is" if count == 1 else f"the {count} GPUs here are"
+    return DriverStatus(
+        DriverState.NO_GPUS,
+        f"None of the chosen GPUs is here; {there} left out.",
+        "Without --gpus all are shown; nvidia-smi -L lists them.",
+        since_s,
+    )
+
+
 def driver_hangs(call: str, seconds: float, since_s: float) -> DriverStatus:
     return DriverStatus(
         DriverState.NOT_ANSWERING,
