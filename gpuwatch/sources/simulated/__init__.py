@@ -7,8 +7,8 @@ Loading one needs no driver bindings; playing it does, so that half is imported 
 from typing import TYPE_CHECKING, Any
 
 from gpuwatch.sources.simulated.language import ScenarioError
-from gpuwatch.sources.simulated.library import describe, load, scenario_names
 from gpuwatch.sources.simulated.scenario import Scenario
+from gpuwatch.sources.simulated.shipped import describe, load, scenario_names
 from gpuwatch.sources.simulated.timeline import ManualClock
 
 if TYPE_CHECKING:

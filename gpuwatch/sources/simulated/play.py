@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from gpuwatch.sources.base import Clock
 from gpuwatch.sources.simulated.driver import SimulatedDriver
 from gpuwatch.sources.simulated.host import SimulatedTree
-from gpuwatch.sources.simulated.library import load
 from gpuwatch.sources.simulated.scenario import Scenario
+from gpuwatch.sources.simulated.shipped import load
 from gpuwatch.sources.simulated.timeline import ManualClock, Timeline
 
 

@@ -5,7 +5,7 @@ import pytest
 from gpuwatch.sources.simulated import ManualClock
 from gpuwatch.sources.simulated.driver import SimulatedDriver
 from gpuwatch.sources.simulated.host import SimulatedTree
-from gpuwatch.sources.simulated.library import load
+from gpuwatch.sources.simulated.shipped import load
 from gpuwatch.sources.simulated.timeline import Timeline
 
 

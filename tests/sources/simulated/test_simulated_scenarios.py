@@ -184,7 +184,7 @@ def test_the_c_driver_loads_the_same_file(name: str, tmp_path) -> None:
     variable = os.environ.get("GPUWATCH_C_DRIVER_VARIABLE")
     if not folder or not variable or not os.path.exists(f"{folder}/libnvidia-ml.so.1"):
         pytest.skip("GPUWATCH_C_DRIVER names no driver")
-    from gpuwatch.sources.simulated.library import scenario_path
+    from gpuwatch.sources.simulated.shipped import scenario_path
 
     code = "import pynvml as p; p.nvmlInit(); print(p.nvmlDeviceGetCount())"
     environment = {**os.environ, "LD_LIBRARY_PATH": folder, variable: str(scenario_path(name))}
