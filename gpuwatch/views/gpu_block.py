@@ -23,7 +23,7 @@ HEAD_ROWS, HEAD_ROWS_SINGLE = 4, 7
 #: A curve with much in it may be higher than one that hardly moves.
 #: One GPU with this many rows has one for its sub-second samples.
 FINE_FROM = 6
-MOST_PLOT_ROWS = {"util": 10, "power": 8, "pcie_rx": 5, "clock": 3, "temp": 2}
+MOST_PLOT_ROWS = {"util": 8, "power": 4, "pcie_rx": 3, "clock": 2, "temp": 2}
 
 
 def block(picture: GpuPicture, width: int, rows: int, count: int) -> list[Row]:
