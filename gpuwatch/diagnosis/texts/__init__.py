@@ -6,14 +6,21 @@ from difflib import get_close_matches
 
 from gpuwatch.diagnosis.catalogue import NUMBERS, PLACES
 from gpuwatch.diagnosis.interface import Fires
-from gpuwatch.diagnosis.texts import data, environment, hardware, health, link
+from gpuwatch.diagnosis.texts import code, data, environment, gpus, hardware, health
 from gpuwatch.diagnosis.texts.record import SHORT_ADVICE, RuleText
 from gpuwatch.diagnosis.window import Window
 from gpuwatch.model import CHECKS, FindingText
 
 __all__ = ["SHORT_ADVICE", "TEXTS", "RuleText", "explain", "label", "render", "titles"]
 
-_ALL = {**data.TEXTS, **environment.TEXTS, **hardware.TEXTS, **health.TEXTS, **link.TEXTS}
+_ALL = {
+    **hardware.TEXTS,
+    **environment.TEXTS,
+    **data.TEXTS,
+    **code.TEXTS,
+    **gpus.TEXTS,
+    **health.TEXTS,
+}
 #: Texts of the built rules by id, in the order of their numbers.
 TEXTS: Mapping[str, RuleText] = {rule: _ALL[rule] for rule in NUMBERS if rule in _ALL}
 _WIDTH = 92

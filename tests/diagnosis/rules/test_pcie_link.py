@@ -159,7 +159,7 @@ def test_it_ends_after_half_a_minute_at_full_width():
 
 
 def test_a_full_link_raises_the_severity():
-    from gpuwatch.diagnosis.rules.pcie_link import SATURATED, _raised
+    from gpuwatch.diagnosis.rules.hardware.pcie_link import SATURATED, _raised
     from gpuwatch.diagnosis.window import Window
 
     bench = Watch(WIDTH)

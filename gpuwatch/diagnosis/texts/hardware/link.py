@@ -1,7 +1,7 @@
 """Texts of the rules about the PCIe link."""
 
 from gpuwatch.diagnosis.interface import Fires
-from gpuwatch.diagnosis.rules import pcie_link as link
+from gpuwatch.diagnosis.rules.hardware import pcie_link as link
 from gpuwatch.diagnosis.texts.record import RuleText
 from gpuwatch.diagnosis.texts.words import byte_rate, facts, item, lines, number
 from gpuwatch.diagnosis.window import Window

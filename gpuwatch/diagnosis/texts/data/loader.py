@@ -1,8 +1,8 @@
 """Texts of the rules about waiting for data."""
 
 from gpuwatch.diagnosis.interface import Fires
-from gpuwatch.diagnosis.rules import loader_workers as pool
 from gpuwatch.diagnosis.rules import waiting as wait
+from gpuwatch.diagnosis.rules.data import loader_workers as pool
 from gpuwatch.diagnosis.texts.record import RuleText
 from gpuwatch.diagnosis.texts.words import (
     byte_rate,

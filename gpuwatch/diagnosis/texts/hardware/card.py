@@ -1,10 +1,10 @@
 """Texts of the rules about power and heat."""
 
 from gpuwatch.diagnosis.interface import Fires
-from gpuwatch.diagnosis.rules import heat
-from gpuwatch.diagnosis.rules import power_limit as power
-from gpuwatch.diagnosis.rules import slowdown as slow
-from gpuwatch.diagnosis.rules.clocks import heat_limit_c
+from gpuwatch.diagnosis.rules.hardware import heat
+from gpuwatch.diagnosis.rules.hardware import power_limit as power
+from gpuwatch.diagnosis.rules.hardware import slowdown as slow
+from gpuwatch.diagnosis.rules.hardware.clocks import heat_limit_c
 from gpuwatch.diagnosis.texts.record import RuleText
 from gpuwatch.diagnosis.texts.words import duration, facts, lines, number, percent
 from gpuwatch.diagnosis.window import Window

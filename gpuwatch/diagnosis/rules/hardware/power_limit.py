@@ -1,8 +1,8 @@
 """R04: the enforced power limit is below the card's default."""
 
 from gpuwatch.diagnosis.interface import Abstain, Clear, Fires, Outcome
-from gpuwatch.diagnosis.rules.clocks import clock_evidence, is_laptop, slowed_share
 from gpuwatch.diagnosis.rules.common import busy_level, inventory_missing, missing
+from gpuwatch.diagnosis.rules.hardware.clocks import clock_evidence, is_laptop, slowed_share
 from gpuwatch.diagnosis.window import Window
 from gpuwatch.metrics import REASON_POWER_CAP
 from gpuwatch.model import Confidence, Evidence, Kind, Severity

@@ -1,7 +1,7 @@
 """Texts of the rules about a lost card and about our own sight."""
 
 from gpuwatch.diagnosis.interface import Fires
-from gpuwatch.diagnosis.rules import health
+from gpuwatch.diagnosis.rules.health import watch as health
 from gpuwatch.diagnosis.texts.record import RuleText
 from gpuwatch.diagnosis.texts.words import duration, facts, lines, number
 from gpuwatch.diagnosis.window import Window

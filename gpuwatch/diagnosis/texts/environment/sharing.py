@@ -1,8 +1,8 @@
 """Texts of the rules about who else uses GPU and CPU, and about limits."""
 
 from gpuwatch.diagnosis.interface import Fires
-from gpuwatch.diagnosis.rules import cpu_limits as limits
-from gpuwatch.diagnosis.rules import sharing as shared
+from gpuwatch.diagnosis.rules.environment import cpu_limits as limits
+from gpuwatch.diagnosis.rules.environment import sharing as shared
 from gpuwatch.diagnosis.texts.record import RuleText
 from gpuwatch.diagnosis.texts.words import (
     cores,

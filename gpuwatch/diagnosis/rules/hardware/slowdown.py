@@ -1,7 +1,8 @@
 """R01: the card's own protection cuts its clock."""
 
 from gpuwatch.diagnosis.interface import Abstain, Clear, Fires, Outcome
-from gpuwatch.diagnosis.rules.clocks import (
+from gpuwatch.diagnosis.rules.common import busy_level, grown_s, missing, seconds_where
+from gpuwatch.diagnosis.rules.hardware.clocks import (
     by_reference,
     clock_evidence,
     exempt_bits,
@@ -9,7 +10,6 @@ from gpuwatch.diagnosis.rules.clocks import (
     heat_limit_c,
     slowed_share,
 )
-from gpuwatch.diagnosis.rules.common import busy_level, grown_s, missing, seconds_where
 from gpuwatch.diagnosis.window import Window
 from gpuwatch.metrics import (
     REASON_BITS,

@@ -7,8 +7,8 @@ The driver's own maximum already contains the slot, so card and slot come from s
 from collections.abc import Iterator
 
 from gpuwatch.diagnosis.interface import Abstain, Clear, Fires, Outcome
-from gpuwatch.diagnosis.rules.clocks import is_laptop
 from gpuwatch.diagnosis.rules.common import inventory_missing, missing
+from gpuwatch.diagnosis.rules.hardware.clocks import is_laptop
 from gpuwatch.diagnosis.window import Window
 from gpuwatch.model import Confidence, Evidence, GpuInfo, Kind, Severity
 

@@ -1,0 +1,5 @@
+"""Rules about the training program itself."""
+
+from gpuwatch.diagnosis.interface import Rule
+
+RULES: tuple[Rule, ...] = ()
