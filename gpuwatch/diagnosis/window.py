@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gpuwatch.history import History
-from gpuwatch.model import GpuInfo, GpuReading, JobStatus, Machine, ProcessReading, Sample, Shape
+from gpuwatch.model import Event, GpuInfo, GpuReading, JobStatus, Machine, ProcessReading, Sample, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,36 @@ class JobView:
 
 
 @dataclass(frozen=True, slots=True)
+class Episode:
+    """A pause of the GPU inside a steady job, 5 s or longer, and what the job did meanwhile."""
+
+    start_s: float
+    end_s: float | None = None  # None: still going on
+    write_bytes_per_s: float | None = None  # of the whole job
+    read_bytes_per_s: float | None = None  # read calls of the main process
+    main_cpu_cores: float | None = None
+    new_workers: bool = False  # other worker processes after it than before
+
+
+@dataclass(frozen=True, slots=True)
+class Turnover:
+    """All data loader workers of the job were replaced by new ones at this moment."""
+
+    time_s: float
+    count: int  # workers after it
+    gap_s: float  # GPU time lost around it, in seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast the job went at a moment: seconds per step as seen in the pulses, or bytes per s fed."""
+
+    time_s: float
+    period_s: float | None = None
+    rx_bytes_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class References:
     """What was learned about this card in this session."""
 
@@ -76,6 +106,12 @@ class Window:
     steady_s: float = 0.0  # how long the job has been STEADY, episodes included
     siblings: tuple["Window", ...] = ()  # other GPUs of the same job
     ledger_idle_ratio: float | None = None
+    peers_ratio: float | None = None  # share of the last minute spent spinning for other GPUs (F2)
+    others: tuple["Window", ...] = ()  # all other GPUs of the machine, siblings among them
+    events: tuple[Event, ...] = ()  # of this GPU (host windows: of all), last 10 min, oldest first
+    episodes: tuple[Episode, ...] = ()  # last 30 min of this job, oldest first
+    turnovers: tuple[Turnover, ...] = ()  # likewise
+    paces: tuple[Pace, ...] = ()  # one a minute of this job's steady time, last 2 h, oldest first
 
     def mean(self, key: str, seconds: float) -> float | None:
         return self.history.mean(self.entity, key, seconds)

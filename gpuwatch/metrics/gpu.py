@@ -238,6 +238,7 @@ GPU_METRICS: tuple[Metric, ...] = (
     Metric("pcie_replays_per_s", "PCIe replays", "1/s", Kind.RATE, rate("pcie_replay_count")),
     Metric("nvlink_rx_bytes_per_s", "NVLink rx", "B/s", Kind.RATE, rate("nvlink_rx_bytes")),
     Metric("nvlink_tx_bytes_per_s", "NVLink tx", "B/s", Kind.RATE, rate("nvlink_tx_bytes")),
+    Metric("nvlink_errors_per_s", "NVLink errors", "1/s", Kind.RATE, rate("nvlink_error_count")),
     Metric(
         "sm_active_ratio", "SM active", "ratio", Kind.GAUGE, field("sm_active_ratio"), high=1.0, tiers=True
     ),

@@ -116,6 +116,10 @@ HOST_METRICS: tuple[Metric, ...] = (
     Metric("swap_out_bytes_per_s", "swap out", "B/s", Kind.RATE, rate("swap_out_bytes")),
     Metric("load_1m", "load", "", Kind.GAUGE, field("load_1m")),
     Metric("refaults_per_s", "refaults", "1/s", Kind.RATE, rate("refault_count")),
+    Metric("major_faults_per_s", "major faults", "1/s", Kind.RATE, rate("major_fault_count")),
+    Metric("shm_used_bytes", "shared memory", "B", Kind.GAUGE, field("shm_used_bytes")),
+    Metric("cpu_clock_mhz", "CPU clock", "MHz", Kind.GAUGE, field("cpu_clock_mhz")),
+    Metric("cpu_throttles_per_s", "CPU throttling", "1/s", Kind.RATE, rate("cpu_throttle_count")),
 )
 
 

@@ -56,6 +56,7 @@ PROCESS_METRICS: tuple[Metric, ...] = (
     Metric("write_bytes_per_s", "disk write", "B/s", Kind.RATE, rate("write_bytes")),
     Metric("read_chars_per_s", "read", "B/s", Kind.RATE, rate("read_chars")),
     Metric("major_faults_per_s", "major faults", "1/s", Kind.RATE, rate("major_faults")),
+    Metric("last_core", "last core", "", Kind.STATE, field("last_core"), summary=Summary.LAST),
     Metric("sm_ratio", "SM share", "ratio", Kind.GAUGE, field("sm_ratio"), high=1.0),
     Metric(
         "throttled_ratio",

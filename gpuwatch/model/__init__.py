@@ -34,11 +34,12 @@ from gpuwatch.model.diagnosis import (
     Verdict,
     severity_at_least,
 )
-from gpuwatch.model.machine import DiskInfo, DriverInfo, GpuInfo, HostInfo, Machine
+from gpuwatch.model.machine import DiskInfo, DriverInfo, GpuInfo, HostInfo, Machine, MemoryModule
 from gpuwatch.model.sample import (
     Burst,
     CgroupReading,
     CpuTimes,
+    DataMount,
     DiskReading,
     DriverState,
     DriverStatus,
@@ -71,6 +72,7 @@ __all__ = [
     "CheckState",
     "Confidence",
     "CpuTimes",
+    "DataMount",
     "Diagnosis",
     "DiskInfo",
     "DiskReading",
@@ -96,6 +98,7 @@ __all__ = [
     "LedgerKey",
     "LedgerPart",
     "Machine",
+    "MemoryModule",
     "MigReading",
     "NetworkReading",
     "NotChecked",

@@ -46,6 +46,11 @@ class GpuInfo:
     nvlink_count: int | None = None
     fan_count: int | None = None
     gpm_supported: bool | None = None
+    #: To each other GPU (by uuid) of this machine: can it read the peer's memory directly? "ok", or NVML's
+    #: reason in words ("chipset not supported", "disabled by regkey", ...).
+    peer_access: Mapping[str, str] = field(default_factory=dict)
+    #: Likewise the path: "internal", "single switch", "multiple switches", "host bridge", "node", "system".
+    peer_path: Mapping[str, str] = field(default_factory=dict)
     absent: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -65,6 +70,17 @@ class DiskInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryModule:
+    """One populated slot of main memory, from the machine's own tables."""
+
+    size_bytes: int | None = None
+    speed_mts: int | None = None  # what it could do
+    configured_mts: int | None = None  # what it does
+    locator: str = ""  # "DIMM_A1", the vendor's words
+    channel: str = ""  # "P0 CHANNEL A", likewise, or the memory controller's own number
+
+
+@dataclass(frozen=True, slots=True)
 class HostInfo:
     hostname: str
     system: str = "Linux"
@@ -78,6 +94,13 @@ class HostInfo:
     wsl: bool = False
     virtual_machine: bool | None = None
     disks: tuple[DiskInfo, ...] = ()
+    numa_cores: tuple[tuple[int, ...], ...] = ()  # logical cores of each node
+    cpu_governor: str | None = None
+    cpu_frequency_driver: str | None = None  # "intel_pstate", "amd-pstate-epp", "acpi-cpufreq", ...
+    cpu_clock_max_mhz: float | None = None
+    memory_modules: tuple[MemoryModule, ...] | None = None
+    memory_slot_count: int | None = None  # populated or not
+    memory_channel_count: int | None = None  # that the machine has, where it says so
     absent: Mapping[str, str] = field(default_factory=dict)
 
 

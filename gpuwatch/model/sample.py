@@ -126,6 +126,7 @@ class GpuReading:
     nvlink_active_count: int | None = None
     nvlink_tx_bytes: int | None = None  # counters, all links
     nvlink_rx_bytes: int | None = None
+    nvlink_error_count: int | None = None  # counter: CRC, replay and recovery errors of all links
     ecc_corrected_count: int | None = None
     ecc_uncorrected_count: int | None = None
     remapped_uncorrected_count: int | None = None
@@ -210,6 +211,8 @@ class HostReading:
     major_fault_count: int | None = None
     oom_kill_count: int | None = None
     refault_count: int | None = None
+    cpu_clock_mhz: float | None = None  # of the fastest busy core
+    cpu_throttle_count: int | None = None  # counter: thermal throttling of all packages (Intel)
     shm_total_bytes: int | None = None
     shm_used_bytes: int | None = None
     disks: tuple[DiskReading, ...] = ()
@@ -223,6 +226,7 @@ class ProcessRole(StrEnum):
     CHILD = "child"  # another descendant of a trainer (compiler, tracker, launcher's child)
     GRAPHICS = "graphics"
     OTHER = "other"  # on no GPU, kept because it uses much CPU
+    ORPHAN = "orphan"  # a data loader worker whose trainer is gone (its parent is init)
 
 
 #: (pid, start time in clock ticks since boot): a pid alone is not an identity.
@@ -248,7 +252,19 @@ class CgroupReading:
     throttled_periods: int | None = None
     throttled_us: int | None = None
     memory_limit_bytes: int | None = None
-    memory_used_bytes: int | None = None
+    memory_used_bytes: int | None = None  # page cache included
+    memory_file_bytes: int | None = None  # of it page cache
+    refault_count: int | None = None  # counter: pages of files read again soon after they were dropped
+
+
+@dataclass(frozen=True, slots=True)
+class DataMount:
+    """A file system that holds open data files of a process."""
+
+    path: str  # the mount point
+    filesystem: str  # "ext4", "nfs4", "fuse.s3fs", ...
+    remote: bool
+    disks: tuple[str, ...] = ()  # names as in DiskReading, through partitions, dm and md; () if unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +276,12 @@ class ProcessFacts:
     decoder: str | None = None  # a mapped image, audio or video decoder: "PIL", "cv2", ...
     listening: bool | None = None  # has a listening socket
     session_id: int | None = None
+    #: Full paths of the same libraries, links resolved where the name carries the version.
+    library_paths: tuple[str, ...] | None = None
+    #: Start environment, only the allow-listed names; {} when none of them is set.
+    environment: Mapping[str, str] | None = None
+    wrappers: tuple[str, ...] | None = None  # profilers and sanitizers among its ancestors
+    data_mounts: tuple[DataMount, ...] | None = None  # where its open data files lie
     absent: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -292,6 +314,7 @@ class ProcessReading:
     cgroup: CgroupReading | None = None
     threads: tuple[ThreadReading, ...] = ()  # main thread first; only those worth watching
     sm_ratio: float | None = None  # share of the driver's samples it was active in, its busiest GPU
+    last_core: int | None = None  # on which its main thread ran last
     facts: ProcessFacts | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
 

@@ -9,6 +9,7 @@ from gpuwatch.diagnosis.interface import Fires
 from gpuwatch.diagnosis.texts import code, data, environment, gpus, hardware, health
 from gpuwatch.diagnosis.texts.record import SHORT_ADVICE, RuleText
 from gpuwatch.diagnosis.window import Window
+from gpuwatch.language import say
 from gpuwatch.model import CHECKS, FindingText
 
 __all__ = ["SHORT_ADVICE", "TEXTS", "RuleText", "explain", "label", "render", "titles"]
@@ -54,20 +55,28 @@ def explain(rule_id: str) -> str:
     row = next((f", check {c.number} {c.label}" for c in CHECKS if c.key == check), ", shown as a banner")
     parts = [f"{rule_id} (R{NUMBERS[rule_id]:02}, {layer.value}{row})", text.title]
     for head, body in (
-        ("What it sees.", text.sees),
-        ("How it decides.", text.decides),
-        ("What it is not.", text.unlike),
-        ("What to do.", text.todo),
-        ("Where this comes from.", text.sources),
+        (say("What it sees."), text.sees),
+        (say("How it decides."), text.decides),
+        (say("What it is not."), text.unlike),
     ):
-        parts += ["", *_wrapped(f"{head} {body}")]
+        parts += ["", *_wrapped(f"{head} {say(body)}")]
+    parts += ["", say("What to do.")]
+    for number, step in enumerate(text.steps, start=1):
+        parts += _wrapped(f"{number}. {say(step)}", indent="   ")
+    for head, body in (
+        (say("Wrong if"), text.wrong_if),
+        (say("Settle it:"), text.settle),
+        (say("Where this comes from."), text.sources),
+    ):
+        parts += ["", *_wrapped(f"{head} {say(body)}")]
     return "\n".join(parts)
 
 
-def _wrapped(paragraph: str) -> list[str]:
+def _wrapped(paragraph: str, indent: str = "") -> list[str]:
     """Lines of a paragraph; a percent sign stays with its figure, a space before it."""
     held = paragraph.replace(" %", "%").replace("%", "\N{NO-BREAK SPACE}%")
-    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in textwrap.wrap(held, _WIDTH)]
+    found = textwrap.wrap(held, _WIDTH, subsequent_indent=indent)
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in found]
 
 
 def _unknown(rule_id: str) -> str:

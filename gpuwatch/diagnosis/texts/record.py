@@ -13,11 +13,12 @@ SHORT_ADVICE = 36
 
 @dataclass(frozen=True, slots=True)
 class RuleText:
-    """`render` words one finding; the rest does not depend on it.
+    """`render` words one finding; the rest does not depend on it. All are messages (gpuwatch.language).
 
-    `title` is the rule in general, `label` its part of the ledger bar. `sees`, `decides`, `unlike`, `todo`
-    and `sources` are whole sentences: what is looked at, the thresholds, what it must not be confused
-    with, what helps, and where the thresholds come from.
+    `title` is the rule in general, `label` its part of the ledger bar. `sees` is one sentence that
+    explains it; `decides` states the thresholds; `unlike` what it must not be confused with; `steps` are
+    two or three things to do, the cheapest first; `wrong_if` and `settle` what would refute it and the
+    one experiment that decides; `sources` where the thresholds come from.
     """
 
     title: str
@@ -26,5 +27,7 @@ class RuleText:
     sees: str
     decides: str
     unlike: str
-    todo: str
+    steps: tuple[str, ...]
+    wrong_if: str
+    settle: str
     sources: str

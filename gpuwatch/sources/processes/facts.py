@@ -87,7 +87,7 @@ def read_facts(tree: Tree, pid: int, session_id: int, sockets: bool) -> ProcessF
             absent["listening"] = why(error, f"/proc/{pid}/fd")
     else:
         absent["listening"] = "looked up for trainers only"
-    return ProcessFacts(libraries, frameworks, decoder, listening, session_id, absent)
+    return ProcessFacts(libraries, frameworks, decoder, listening, session_id, absent=absent)
 
 
 def _mapped(tree: Tree, pid: int) -> frozenset[bytes]:

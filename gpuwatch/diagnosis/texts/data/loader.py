@@ -223,8 +223,12 @@ TEXTS: dict[str, RuleText] = {
         "serving are not starving. A main thread at 100 % is normal, because CUDA waits by "
         "spinning; only its CPU use in the gaps counts. If power stays above 80 % of its range "
         "the gaps are doubted.",
-        todo="Train 100 steps on random tensors instead of the data loader: if the gaps go, it is the "
-        "data. Otherwise look with py-spy dump at the process while the GPU idles.",
+        steps=(
+            "Train 100 steps on random tensors instead of the data loader: if the gaps go, it is the "
+            "data. Otherwise look with py-spy dump at the process while the GPU idles.",
+        ),
+        wrong_if="",
+        settle="",
         sources="The 80 % of coverage follow TraceML; low percentiles of utilization as a sign of "
         "starving are used by SageMaker Debugger; the 8 % are the measuring error in our own "
         "simulation.",
@@ -244,9 +248,13 @@ TEXTS: dict[str, RuleText] = {
         unlike="A spin wait shows a full core at work but none in the gaps. Loaders that use threads "
         "(TensorFlow, DALI) are left alone. Programs that compute between steps on purpose "
         "(simulation, reinforcement learning) look the same from outside unless they read nothing.",
-        todo="Start with num_workers=4, then go towards the number the finding names; add "
-        "persistent_workers=True and pin_memory=True. Stop where steps per second stop rising. If "
-        "py-spy shows the program's own work instead, move it out of the step.",
+        steps=(
+            "Start with num_workers=4, then go towards the number the finding names; add "
+            "persistent_workers=True and pin_memory=True. Stop where steps per second stop rising. If "
+            "py-spy shows the program's own work instead, move it out of the step.",
+        ),
+        wrong_if="",
+        settle="",
         sources="num_workers=0 is PyTorch's default (its DataLoader documentation). The limits are from "
         "our own simulation: 0.97 core for loading in the main thread, at most 0.08 for anything "
         "else.",
@@ -262,9 +270,13 @@ TEXTS: dict[str, RuleText] = {
         f"{pool.PRESSURE_RATIO:.0%}. About 1.2 x workers/(1-share) would keep up.",
         unlike="With all cores in use it is a lack of CPU; with workers that wait for a disk, more of "
         "them do not help.",
-        todo="Raise num_workers to the number the finding names and stop where steps per second stop "
-        "rising; prefetch_factor=4 bridges slow samples. Each worker holds its own copy of the "
-        "dataset object: watch the memory.",
+        steps=(
+            "Raise num_workers to the number the finding names and stop where steps per second stop "
+            "rising; prefetch_factor=4 bridges slow samples. Each worker holds its own copy of the "
+            "dataset object: watch the memory.",
+        ),
+        wrong_if="",
+        settle="",
         sources="The limits are our own; that workers add up is an assumption, settled by trying.",
     ),
     "loader-cpu-bound": RuleText(
@@ -276,8 +288,12 @@ TEXTS: dict[str, RuleText] = {
         f"under {pool.ALL_CORES_EXIT_RATIO:.0%}), or even a worker on each core would not keep up.",
         unlike="A quota, other programs or too many threads explain why cores are short: then those are "
         "named.",
-        todo="Decode cheaper (smaller stored images, a faster JPEG library), augment on the GPU, or "
-        "keep decoded samples. More workers do not help.",
+        steps=(
+            "Decode cheaper (smaller stored images, a faster JPEG library), augment on the GPU, or "
+            "keep decoded samples. More workers do not help.",
+        ),
+        wrong_if="",
+        settle="",
         sources="gpuprof warns at 80 % of CPU; 85 % of logical cores is our own judgement, because two of "
         "them share a core.",
     ),

@@ -131,8 +131,12 @@ TEXTS: dict[str, RuleText] = {
         unlike="Children of the job, its ranks, its session, container or batch job, an MPS server and "
         "an idle desktop are no neighbours. On a MIG instance the neighbour has its own part of "
         "the card.",
-        todo="Choose a free card with CUDA_VISIBLE_DEVICES=GPU-<uuid>, ask the owner of the other "
-        "program, or move the display to another GPU.",
+        steps=(
+            "Choose a free card with CUDA_VISIBLE_DEVICES=GPU-<uuid>, ask the owner of the other "
+            "program, or move the display to another GPU.",
+        ),
+        wrong_if="",
+        settle="",
         sources="How the driver samples processes: NVIDIA's open kernel modules. Limits are our own.",
     ),
     "cpu-quota-throttled": RuleText(
@@ -146,8 +150,12 @@ TEXTS: dict[str, RuleText] = {
         f"{limits.THROTTLED_CRITICAL_RATIO:.0%}; a notice while the GPU is fed.",
         unlike="A narrow affinity mask is no quota; other programs need pressure, not a quota. Short "
         "bursts are stopped at a low average too, so both conditions must hold.",
-        todo="Raise the container's or the job's CPU limit; until then keep workers below it, with one "
-        "thread each.",
+        steps=(
+            "Raise the container's or the job's CPU limit; until then keep workers below it, with one "
+            "thread each.",
+        ),
+        wrong_if="",
+        settle="",
         sources="The counters are those of the kernel's control groups; limits are our own.",
     ),
     "host-cpu-contention": RuleText(
@@ -160,8 +168,12 @@ TEXTS: dict[str, RuleText] = {
         f"{limits.PRESSURE_RATIO:.0%} and the job waits {limits.DELAY_RATIO:.0%} of its time for a "
         f"core, over 30 s; or {limits.STEAL_RATIO:.0%} are stolen. It ends at half of each.",
         unlike="The job's own oversubscription: its workers and the ranks on other GPUs are not others.",
-        todo="Move the other programs or lower them with nice; with steal, ask the provider for "
-        "dedicated cores.",
+        steps=(
+            "Move the other programs or lower them with nice; with steal, ask the provider for "
+            "dedicated cores.",
+        ),
+        wrong_if="",
+        settle="",
         sources="The limit for stolen time follows netdata's alarm; the rest is our own.",
     ),
 }

@@ -159,9 +159,13 @@ TEXTS: dict[str, RuleText] = {
         unlike="A power cap at the card's default (0x4) is normal at full load; 0x8 flashes for a sample "
         "when the P-state changes; P2 is the normal state of GeForce cards under CUDA. Models "
         "that report these bits in normal work are left alone.",
-        todo="A power brake points at the supply: its rating, one cable for each connector, no "
-        "splitters. Heat points at fans and the air path. Keep reason, temperature and power as "
-        "evidence for the vendor.",
+        steps=(
+            "A power brake points at the supply: its rating, one cable for each connector, no "
+            "splitters. Heat points at fans and the air path. Keep reason, temperature and power as "
+            "evidence for the vendor.",
+        ),
+        wrong_if="",
+        settle="",
         sources="Bits and counters: nvml.h. Which bits are harmful, and the models: NVIDIA DCGM's "
         "diagnostic.",
     ),
@@ -178,9 +182,13 @@ TEXTS: dict[str, RuleText] = {
         "With the power cap reported beside it, heat is named only within 5 °C of a limit.",
         unlike="Hot without the bit and without loss of clock is no finding: limits differ between about "
         "57 and 105 °C, so no fixed figure is used. A power cap alone is not heat.",
-        todo="Clear dust, intake and the way of the air; raise the fans; or lower the power limit by "
-        "10 to 15 %, which often costs no speed. Hot memory asks for pads and air over the "
-        "backplate.",
+        steps=(
+            "Clear dust, intake and the way of the air; raise the fans; or lower the power limit by "
+            "10 to 15 %, which often costs no speed. Hot memory asks for pads and air over the "
+            "backplate.",
+        ),
+        wrong_if="",
+        settle="",
         sources="Bits and limits: nvml.h; harmful bits and exempt models: NVIDIA DCGM; seconds are our own.",
     ),
     "power-limit-lowered": RuleText(
@@ -195,8 +203,12 @@ TEXTS: dict[str, RuleText] = {
         "share is given only when the card's uncapped clock was seen.",
         unlike="The power cap at the default limit is normal at full load and is never a finding. A "
         "laptop that moves its limit by itself is left alone.",
-        todo="Ask who set it and why. Where heat and supply allow it: nvidia-smi -pl with the default "
-        "limit (needs an administrator). Compare steps per second: the last watts bring little.",
+        steps=(
+            "Ask who set it and why. Where heat and supply allow it: nvidia-smi -pl with the default "
+            "limit (needs an administrator). Compare steps per second: the last watts bring little.",
+        ),
+        wrong_if="",
+        settle="",
         sources="NVIDIA's statements on the power cap and nvml.h; 95 % and 50 % are our own.",
     ),
 }

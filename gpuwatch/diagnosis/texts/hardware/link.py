@@ -85,8 +85,12 @@ TEXTS: dict[str, RuleText] = {
         f"{link.EXIT_S:.0f} s of full width under load.",
         unlike="An idle card that saves power; cards made for x8; laptops, virtual machines and GPUs on "
         "the CPU's package, which are listed as not checked.",
-        todo="Use the first x16 slot wired to the CPU; reseat the card, leave the riser out; set the "
-        "slot back to x16 in the BIOS (lanes are often shared with M.2).",
+        steps=(
+            "Use the first x16 slot wired to the CPU; reseat the card, leave the riser out; set the "
+            "slot back to x16 in the BIOS (lanes are often shared with M.2).",
+        ),
+        wrong_if="",
+        settle="",
         sources="What the driver's maximum means: nvml.h; sysfs comparison as in Meta's gcm; limits are "
         "our own.",
     ),
@@ -101,8 +105,12 @@ TEXTS: dict[str, RuleText] = {
         f"{link.EXIT_S:.0f} s at full speed.",
         unlike="Generation 1 on an idle card is how it saves power. A board of an older generation is "
         "named in the check's line, it is no fault.",
-        todo="Look again under load. Set the slot's speed to Auto in the BIOS; use a riser or cable "
-        "rated for the generation, or none.",
+        steps=(
+            "Look again under load. Set the slot's speed to Auto in the BIOS; use a riser or cable "
+            "rated for the generation, or none.",
+        ),
+        wrong_if="",
+        settle="",
         sources="Driver behaviour: NVIDIA's developer forum and nvml.h; 50 MB/s is our own.",
     ),
 }

@@ -64,8 +64,12 @@ TEXTS: dict[str, RuleText] = {
         "card answers again.",
         unlike="All cards at once: the driver was probably reloaded. A card that sleeps or does not "
         "answer for a while is not lost.",
-        todo="Stop the jobs on it, look at the kernel log for Xid 79, power cycle the machine, and "
-        "check supply and seating.",
+        steps=(
+            "Stop the jobs on it, look at the kernel log for Xid 79, power cycle the machine, and "
+            "check supply and seating.",
+        ),
+        wrong_if="",
+        settle="",
         sources="NVML's return values GPU_IS_LOST and RESET_REQUIRED: nvml.h.",
     ),
     "telemetry-degraded": RuleText(
@@ -79,8 +83,12 @@ TEXTS: dict[str, RuleText] = {
         "virtual GPUs), three times in a row; it ends after 30 s without. It is shown above the "
         "verdict and never alarms.",
         unlike="Signals a card does not have are listed where they are missed, not here.",
-        todo="See which signals are missing and why on the checks' own pages; permissions (groups, "
-        "container flags), driver version and the kernel log are the usual places.",
+        steps=(
+            "See which signals are missing and why on the checks' own pages; permissions (groups, "
+            "container flags), driver version and the kernel log are the usual places.",
+        ),
+        wrong_if="",
+        settle="",
         sources="Our own limits; that no finding begins or ends on old data follows TraceML's abstentions.",
     ),
 }
