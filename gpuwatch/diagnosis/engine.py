@@ -22,6 +22,7 @@ from gpuwatch.history import History
 from gpuwatch.model import (
     CheckResult,
     Diagnosis,
+    Event,
     Finding,
     Layer,
     Ledger,
@@ -33,6 +34,8 @@ from gpuwatch.model import (
 #: Check lines and the list of what was not checked are drawn up this often, and when findings change.
 LISTS_EVERY_S = 2.0
 HOST = "host"
+#: Rules about things that happened once look back this far.
+EVENTS_S = 600.0
 NO_CAUSES = Attribution()
 
 
@@ -86,10 +89,14 @@ class Engine:
         self._checks: tuple[CheckResult, ...] = ()
         self._not_checked: tuple[NotChecked, ...] = ()
         self._lists_due_s = float("-inf")
+        self._events: tuple[Event, ...] = ()  # the last EVENTS_S, oldest first
 
     def evaluate(self, history: History, sample: Sample, machine: Machine) -> Diagnosis:
         """Diagnose this tick; `history` has taken `sample` already."""
         now = sample.monotonic_s
+        if sample.events or self._events and now - self._events[0].time_s > EVENTS_S:
+            recent = (*self._events, *sample.events)
+            self._events = tuple(event for event in recent if now - event.time_s <= EVENTS_S)
         windows = self._windows(history, sample, machine)
         for owner, window in windows.items():
             memory = self._gpus.get(owner)
@@ -144,10 +151,21 @@ class Engine:
                 self._forget_job(reading.uuid)
             memory.refresh(history, sample, machine)
             active = frozenset(members) | host_rules
-            windows[reading.uuid] = memory.window(history, sample, machine, info, reading, active)
+            windows[reading.uuid] = memory.window(
+                history, sample, machine, info, reading, active, self._events
+            )
         present = {uuid: group for uuid, group in self._groups().items() if uuid in windows}
         windows = with_siblings(windows, present)
-        windows[HOST] = Window(history, sample, machine, sample.monotonic_s, "host:", active=host_rules)
+        windows[HOST] = Window(
+            history,
+            sample,
+            machine,
+            sample.monotonic_s,
+            "host:",
+            active=host_rules,
+            others=tuple(windows.values()),
+            events=self._events,
+        )
         return windows
 
     def _memory(self, uuid: str) -> GpuMemory:

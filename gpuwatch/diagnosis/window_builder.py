@@ -13,10 +13,12 @@ from gpuwatch.diagnosis.shape_series import utilization_series
 from gpuwatch.diagnosis.window import JobView, References, Window
 from gpuwatch.history import History
 from gpuwatch.model import (
+    Event,
     GpuInfo,
     GpuReading,
     GpuState,
     JobState,
+    LedgerKey,
     Machine,
     ProcessReading,
     Sample,
@@ -163,6 +165,7 @@ class GpuMemory:
         info: GpuInfo | None,
         reading: GpuReading,
         active: frozenset[str],
+        events: tuple[Event, ...],
     ) -> Window:
         return Window(
             history=history,
@@ -179,20 +182,27 @@ class GpuMemory:
             active=active,
             steady_s=self.tracker.steady_s,
             ledger_idle_ratio=self.ledger.waiting_ratio(),
+            peers_ratio=self.ledger.ratio(LedgerKey.WAITING_PEERS),
+            events=tuple(event for event in events if event.gpu == self.uuid),
         )
 
 
 def with_siblings(
     windows: Mapping[str, Window], groups: Mapping[str, tuple[object, ...]]
 ) -> dict[str, Window]:
-    """The same windows, each knowing the other GPUs of its job."""
-    result = dict(windows)
-    for uuid, group in groups.items():
-        others = tuple(
-            windows[other] for other, theirs in groups.items() if other != uuid and theirs == group
+    """The same windows, each knowing the other GPUs, and which of them work on its job."""
+    if len(windows) < 2:
+        return dict(windows)
+    result = {}
+    for uuid, window in windows.items():
+        own = groups.get(uuid)
+        others = tuple(windows[other] for other in windows if other != uuid)
+        siblings = (
+            tuple(windows[other] for other in windows if other != uuid and groups.get(other) == own)
+            if own is not None
+            else ()
         )
-        if others:
-            result[uuid] = replace(windows[uuid], siblings=others)
+        result[uuid] = replace(window, siblings=siblings, others=others)
     return result
 
 
