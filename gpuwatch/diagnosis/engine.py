@@ -7,11 +7,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from gpuwatch.diagnosis.checks import check_results, not_checked
+from gpuwatch.diagnosis.engine_ledgers import all_spans
 from gpuwatch.diagnosis.engine_looks import due, evaluate, look
 from gpuwatch.diagnosis.engine_suppression import suppressed
 from gpuwatch.diagnosis.interface import Abstain, Rule
 from gpuwatch.diagnosis.jobs import JobTracker
-from gpuwatch.diagnosis.ledger_causes import Attribution, Label, attribute, claims_of
+from gpuwatch.diagnosis.ledger_causes import Label, attribute, claims_of
+from gpuwatch.diagnosis.ledger_parts import NOBODY, Claimed
 from gpuwatch.diagnosis.lifecycle import Track
 from gpuwatch.diagnosis.lifecycle_findings import FindingBook, Key, Member, Render, worst_first
 from gpuwatch.diagnosis.verdict import VerdictMaker
@@ -26,6 +28,7 @@ from gpuwatch.model import (
     Finding,
     Layer,
     Ledger,
+    LedgerSpans,
     Machine,
     NotChecked,
     Sample,
@@ -36,7 +39,6 @@ LISTS_EVERY_S = 2.0
 HOST = "host"
 #: Rules about things that happened once look back this far.
 EVENTS_S = 600.0
-NO_CAUSES = Attribution()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Engine:
         self._tracks: dict[str, list[Track]] = {HOST: self._new_tracks(None, ("host",))}
         self._members: dict[str, dict[str, Member]] = {}  # active on each GPU, by rule; and on the host
         self._explained: dict[str, frozenset[str]] = {}  # rules that yield to another, likewise
-        self._attributions: dict[str, Attribution] = {}
+        self._claimed: dict[str, Claimed] = {}
         self._touched: set[str] = set()  # owners with a track that is or was on, evaluated in this tick
         self._book = FindingBook(places, self._catalogue.render)
         self._verdicts = VerdictMaker()
@@ -89,12 +91,13 @@ class Engine:
         self._checks: tuple[CheckResult, ...] = ()
         self._not_checked: tuple[NotChecked, ...] = ()
         self._lists_due_s = float("-inf")
+        self._spans: dict[str, LedgerSpans] = {}
         self._events: tuple[Event, ...] = ()  # the last EVENTS_S, oldest first
 
     def evaluate(self, history: History, sample: Sample, machine: Machine) -> Diagnosis:
         """Diagnose this tick; `history` has taken `sample` already."""
         now = sample.monotonic_s
-        if sample.events or self._events and now - self._events[0].time_s > EVENTS_S:
+        if sample.events or (self._events and now - self._events[0].time_s > EVENTS_S):
             recent = (*self._events, *sample.events)
             self._events = tuple(event for event in recent if now - event.time_s <= EVENTS_S)
         windows = self._windows(history, sample, machine)
@@ -113,13 +116,14 @@ class Engine:
                     self._touched.add(owner)
         changed = self._collect(windows, now)
         ledgers = {
-            uuid: self._attributions.get(uuid, NO_CAUSES).draw(memory.ledger, uuid)
+            uuid: memory.ledger.ledger(uuid, self._claimed.get(uuid, NOBODY))
             for uuid, memory in self._gpus.items()
         }
         if changed or now >= self._lists_due_s:
             self._lists_due_s = now + LISTS_EVERY_S
             self._checks = check_results(self._all_tracks(), self._findings, self._ruled)
             self._not_checked = not_checked(self._all_tracks(), self._ignored, len(self._gpus))
+            self._spans = all_spans(self._gpus, self._claimed, self._job_of, now)
         return Diagnosis(
             time_s=now,
             verdict=self._verdicts.make(self._facts(sample, ledgers)),
@@ -130,6 +134,7 @@ class Engine:
             jobs={uuid: memory.tracker.status for uuid, memory in self._gpus.items()},
             shapes={uuid: memory.shape for uuid, memory in self._gpus.items()},
             not_checked=self._not_checked,
+            spans=self._spans,
         )
 
     # -- windows
@@ -146,7 +151,8 @@ class Engine:
             info = infos.get(reading.uuid)
             peers = sum(group == groups.get(reading.uuid) for group in groups.values()) > 1
             members = self._members.get(reading.uuid, {})
-            memory.observe(history, sample, reading, info, by_pid, claims_of(members, peers))
+            claimed = self._claimed.get(reading.uuid, NOBODY)
+            memory.observe(history, sample, reading, info, by_pid, claims_of(members, peers), claimed)
             if memory.new_job:
                 self._forget_job(reading.uuid)
             memory.refresh(history, sample, machine)
@@ -244,14 +250,16 @@ class Engine:
         self._explained[owner] = frozenset(dropped)
         self._members[owner] = {rule: member for rule, member in members.items() if rule not in dropped}
         kept = {rule: member for rule, member in everything.items() if rule not in dropped}
-        self._attributions[owner] = self._attribute(kept)
+        self._claimed[owner] = self._attribute(kept)
 
     def _subject(self, owner: str, scope: str) -> str:
         """A job's findings are one for all its GPUs: named after the process on the first of them."""
         if owner == HOST:
             return HOST
-        if scope != "job":
-            return f"gpu:{owner}"
+        return self._job_of(owner) if scope == "job" else f"gpu:{owner}"
+
+    def _job_of(self, owner: str) -> str:
+        """ "job:<pid>:<start>" of a GPU's job, "gpu:<uuid>" where no process is known."""
         memory = self._gpus[owner]
         peers = [
             other
@@ -262,7 +270,7 @@ class Engine:
         first = min((key for key in keys if key is not None), default=None)
         return f"gpu:{owner}" if first is None else f"job:{first[0]}:{first[1]}"
 
-    def _attribute(self, members: Mapping[str, Member]) -> Attribution:
+    def _attribute(self, members: Mapping[str, Member]) -> Claimed:
         return attribute(members, self._catalogue.places, self._catalogue.label)
 
     def _facts(self, sample: Sample, ledgers: Mapping[str, Ledger]) -> TickFacts:

@@ -6,9 +6,10 @@ for is decided when the ledger is drawn up, by the findings of that moment.
 """
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from gpuwatch.diagnosis.ledger_parts import KEYS, NOBODY, Booking, Claimed, drawn, slots
+from gpuwatch.diagnosis.ledger_past import Past
 from gpuwatch.metrics import (
     REASON_APP_CLOCKS,
     REASON_DISPLAY,
@@ -16,28 +17,15 @@ from gpuwatch.metrics import (
     REASON_SYNC_BOOST,
     REASONS_HARMFUL,
 )
-from gpuwatch.model import GpuReading, JobState, Layer, Ledger, LedgerKey, LedgerPart
+from gpuwatch.model import GpuReading, JobState, Ledger, LedgerKey
 
 WINDOW_S = 60.0
-KEYS = tuple(LedgerKey)
 #: Busy at almost no memory traffic: NCCL kernels spin while they wait for a late peer (nccl#968).
 PEERS_UTILIZATION, PEERS_MEMORY = 0.90, 0.05
 #: With one of these set a clock below the card's best is a loss; a lone power cap is normal.
 SLOWING_REASONS = REASONS_HARMFUL | REASON_APP_CLOCKS | REASON_SYNC_BOOST | REASON_DISPLAY
-#: Parts are multiples of this fraction, whose sums are exact in floating point.
-_SCALE = 1 << 20
 
 _UNKNOWN, _PEERS, _FOREIGN, _SLOWED, _BUSY, _PAUSE, _WAITING, _IDLE = range(len(KEYS))
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """A finding that claims a part of the ledger: `coverage` of it (0..1)."""
-
-    rule: str
-    layer: Layer
-    label: str
-    coverage: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +41,26 @@ class Claims:
 class _Entry:
     end_s: float
     amounts_ns: list[int]
+    state: JobState = JobState.NO_JOB
 
 
 @dataclass(slots=True)
 class LedgerBook:
-    """The bookings of one GPU's last minute."""
+    """The bookings of one GPU: its last minute tick by tick, and its past."""
 
+    past: Past = field(default_factory=Past)
     _entries: deque[_Entry] = field(default_factory=deque)
     _totals_ns: list[int] = field(default_factory=lambda: [0] * len(KEYS))
     _paused_from_s: float | None = None
     _idle_state: JobState = JobState.NO_JOB  # in which idle time was booked last
 
-    def restart(self) -> None:
-        """A new job, or one that may now be judged: its ledger starts empty."""
+    def restart(self, new_job: bool = True) -> None:
+        """The last minute starts empty: a new job, or one that may now be judged."""
+        if new_job:
+            self.past.clear()
+        else:
+            for entry in self._entries:
+                self.past.fold(entry.end_s, slots(entry.amounts_ns, entry.state, NOBODY))
         self._entries.clear()
         self._totals_ns = [0] * len(KEYS)
         self._paused_from_s = None
@@ -89,10 +84,13 @@ class LedgerBook:
         low_since_s: float | None,
         claims: Claims,
         best_clock_mhz: float | None,
+        claimed: Claimed = NOBODY,
     ) -> None:
         """Book the `step_s` seconds before `now`; `reading` None: nothing was measured.
 
-        `utilization` is their mean, `low_since_s` the start of the present low stretch.
+        `utilization` is their mean, `low_since_s` the start of the present low stretch. What leaves the
+        last minute now goes to the past under the causes `claimed` at this moment: most need as long to
+        be found.
         """
         step_ns = round(step_s * 1e9)
         if step_ns <= 0:
@@ -114,21 +112,23 @@ class LedgerBook:
             amounts[rest_key] += rest_ns
             if rest_key == _IDLE:
                 self._idle_state = state
-        self._add(_Entry(now, amounts))
+        self._add(_Entry(now, amounts, state))
         if state in (JobState.EPISODE, JobState.PAUSED) and low_since_s is not None:
             self._rebook_pause(low_since_s)
         else:
             self._paused_from_s = None
-        self._forget(now - WINDOW_S)
+        self._forget(now - WINDOW_S, claimed)
 
     def _add(self, entry: _Entry) -> None:
         self._entries.append(entry)
         for index, amount in enumerate(entry.amounts_ns):
             self._totals_ns[index] += amount
 
-    def _forget(self, before_s: float) -> None:
+    def _forget(self, before_s: float, claimed: Claimed) -> None:
         while self._entries and self._entries[0].end_s <= before_s:
-            for index, amount in enumerate(self._entries.popleft().amounts_ns):
+            entry = self._entries.popleft()
+            self.past.fold(entry.end_s, slots(entry.amounts_ns, entry.state, claimed))
+            for index, amount in enumerate(entry.amounts_ns):
                 self._totals_ns[index] -= amount
 
     def _rebook_pause(self, since_s: float) -> None:
@@ -154,52 +154,13 @@ class LedgerBook:
         measured = sum(self._totals_ns) - self._totals_ns[_UNKNOWN]
         return self._totals_ns[_WAITING] / measured if measured else None
 
-    def ledger(
-        self,
-        gpu: str,
-        waiting: Sequence[Cause] = (),
-        slowed: Cause | None = None,
-        foreign: Cause | None = None,
-        peers: Cause | None = None,
-        pause: Cause | None = None,
-    ) -> Ledger:
-        """Draw it up. `waiting` causes claim the waiting in their order; the rest is "not proven"."""
-        total = sum(self._totals_ns)
-        if total == 0:
-            return Ledger(gpu, 0.0, (LedgerPart(LedgerKey.UNKNOWN, 1.0, label="not measured yet"),))
-        units = _whole_units(self._totals_ns, total)
-        named = {_SLOWED: slowed, _FOREIGN: foreign, _PEERS: peers, _PAUSE: pause}
-        parts: list[LedgerPart] = []
-        for index, key in enumerate(KEYS):
-            if not units[index]:
-                continue
-            if index == _WAITING:
-                parts += _waiting_parts(units[index], waiting)
-                continue
-            cause = named.get(index)
-            layer = cause.layer if cause else _LAYERS.get(key)
-            label = cause.label if cause else self._label(index)
-            parts.append(LedgerPart(key, units[index] / _SCALE, layer, cause.rule if cause else None, label))
-        return Ledger(gpu, total * 1e-9, tuple(parts))
+    def minute(self, claimed: Claimed = NOBODY) -> Booking:
+        """Nanoseconds of the last minute, by whom they are booked to."""
+        return slots(self._totals_ns, self._idle_state, claimed)
 
-    def _label(self, index: int) -> str:
-        if index == _IDLE:
-            return _IDLE_LABELS.get(self._idle_state, "no job")
-        return _LABELS.get(index, KEYS[index].value)
-
-
-_LAYERS = {
-    LedgerKey.WAITING_PEERS: Layer.CODE,
-    LedgerKey.FOREIGN: Layer.ENVIRONMENT,
-    LedgerKey.SLOWED: Layer.HARDWARE,
-    LedgerKey.PAUSE: Layer.CODE,
-}
-_LABELS = {_UNKNOWN: "not measured", _SLOWED: "clock lowered"}
-_IDLE_LABELS = {
-    JobState.STARTING: "starting",
-    JobState.WARMUP: "warming up",
-    JobState.SERVING: "no requests",
-}
+    def ledger(self, gpu: str, claimed: Claimed = NOBODY) -> Ledger:
+        """The last minute drawn up."""
+        return drawn(gpu, self.minute(claimed))
 
 
 def _rest_key(state: JobState) -> int:
@@ -239,27 +200,3 @@ def _slow_part(reading: GpuReading, best_clock_mhz: float | None, capped: bool) 
     if not reading.event_reasons & slowing:
         return 0.0
     return max(0.0, 1 - reading.sm_clock_mhz / best_clock_mhz)
-
-
-def _whole_units(amounts: Sequence[int], total: int) -> list[int]:
-    """`amounts` as whole units of 1/_SCALE that sum to _SCALE (largest remainder)."""
-    units = [amount * _SCALE // total for amount in amounts]
-    remainders = [amount * _SCALE % total for amount in amounts]
-    missing = _SCALE - sum(units)
-    for index in sorted(range(len(amounts)), key=lambda i: -remainders[i])[:missing]:
-        units[index] += 1
-    return units
-
-
-def _waiting_parts(units: int, causes: Sequence[Cause]) -> list[LedgerPart]:
-    parts, left = [], units
-    for cause in causes:
-        claimed = min(left, round(units * min(1.0, cause.coverage)))
-        if claimed:
-            parts.append(
-                LedgerPart(LedgerKey.WAITING, claimed / _SCALE, cause.layer, cause.rule, cause.label)
-            )
-            left -= claimed
-    if left:
-        parts.append(LedgerPart(LedgerKey.WAITING, left / _SCALE, label="not proven"))
-    return parts

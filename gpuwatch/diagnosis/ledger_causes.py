@@ -1,11 +1,11 @@
 """Which part of the ledger a finding claims: waiting, slowed, taken by others, peers, pauses."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
-from gpuwatch.diagnosis.ledger import Cause, Claims, LedgerBook
+from gpuwatch.diagnosis.ledger import Claims
+from gpuwatch.diagnosis.ledger_parts import Cause, Claimed
 from gpuwatch.diagnosis.lifecycle_findings import Member
-from gpuwatch.model import Kind, Layer, Ledger, LedgerKey
+from gpuwatch.model import Kind, Layer, LedgerKey
 
 STARVED = "gpu-starved"
 SHARED = "gpu-shared"
@@ -44,24 +44,6 @@ Label = Callable[[str], str]
 Places = Mapping[str, tuple[Layer, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Attribution:
-    """The causes of one GPU at this moment, by the part of the ledger they claim."""
-
-    waiting: tuple[Cause, ...] = ()
-    slowed: Cause | None = None
-    foreign: Cause | None = None
-    peers: Cause | None = None
-    pause: Cause | None = None
-
-    @property
-    def waiting_coverage(self) -> float:
-        return min(1.0, sum(cause.coverage for cause in self.waiting))
-
-    def draw(self, book: LedgerBook, gpu: str) -> Ledger:
-        return book.ledger(gpu, self.waiting, self.slowed, self.foreign, self.peers, self.pause)
-
-
 def claimed_key(rule: str) -> LedgerKey:
     """The part of the ledger this rule's loss is booked in."""
     if rule in SLOWING:
@@ -73,7 +55,7 @@ def claimed_key(rule: str) -> LedgerKey:
     return LedgerKey.PAUSE if rule in PAUSES else LedgerKey.WAITING
 
 
-def attribute(members: Mapping[str, Member], places: Places, label: Label) -> Attribution:
+def attribute(members: Mapping[str, Member], places: Places, label: Label) -> Claimed:
     """`members`: the losses active on one GPU, by rule."""
     causes = {
         rule: Cause(
@@ -90,7 +72,7 @@ def attribute(members: Mapping[str, Member], places: Places, label: Label) -> At
         for rule, cause in causes.items()
         if rule not in NO_CAUSE and claimed_key(rule) is LedgerKey.WAITING
     ]
-    return Attribution(
+    return Claimed(
         waiting=tuple(sorted(waiting, key=lambda cause: _rank(cause.rule))),
         slowed=_first(causes, SLOWING),
         foreign=causes.get(SHARED),

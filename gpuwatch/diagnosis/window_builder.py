@@ -7,6 +7,7 @@ from gpuwatch.diagnosis.jobs import JobTracker, job_group
 from gpuwatch.diagnosis.jobs_family import Family
 from gpuwatch.diagnosis.jobs_view import job_view
 from gpuwatch.diagnosis.ledger import Claims, LedgerBook
+from gpuwatch.diagnosis.ledger_parts import NOBODY, Claimed
 from gpuwatch.diagnosis.references import IDLE_UTILIZATION, ReferenceLearner
 from gpuwatch.diagnosis.shape import shape_of
 from gpuwatch.diagnosis.shape_series import utilization_series
@@ -69,6 +70,7 @@ class GpuMemory:
         info: GpuInfo | None,
         by_pid: Mapping[int, ProcessReading],
         claims: Claims,
+        claimed: Claimed = NOBODY,
     ) -> None:
         """Take this tick's reading: job state, references, ledger."""
         now = sample.monotonic_s
@@ -99,6 +101,7 @@ class GpuMemory:
             self.tracker.low_since_s,
             claims,
             self.learned.clock_mhz,
+            claimed,
         )
 
     def _last(self, history: History, sample: Sample, key: str) -> float | None:
@@ -116,7 +119,7 @@ class GpuMemory:
         before = self.tracker.status.state
         self.new_job = self.tracker.update(sample, reading, utilization, by_pid)
         if self.new_job or (self.tracker.status.state is JobState.STEADY and before not in _JUDGED):
-            self.ledger.restart()
+            self.ledger.restart(self.new_job)
         process = None if self.tracker.trainer is None else self.tracker.trainer.process
         if process is None:
             self.group = None

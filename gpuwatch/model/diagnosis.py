@@ -185,6 +185,15 @@ class Ledger:
 
 
 @dataclass(frozen=True, slots=True)
+class LedgerSpans:
+    """The same subject's ledger over the last minute, the last 15 minutes, and since its job began."""
+
+    minute: Ledger
+    quarter: Ledger
+    run: Ledger
+
+
+@dataclass(frozen=True, slots=True)
 class NotChecked:
     rule: str
     check: str
@@ -264,3 +273,4 @@ class Diagnosis:
     jobs: Mapping[str, JobStatus] = field(default_factory=dict)
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     not_checked: tuple[NotChecked, ...] = ()
+    spans: Mapping[str, LedgerSpans] = field(default_factory=dict)  # by GPU uuid, and "job:<pid>:<start>"

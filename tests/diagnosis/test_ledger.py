@@ -5,13 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuwatch.diagnosis.interface import Fires, Rule
-from gpuwatch.diagnosis.ledger import Cause, Claims, LedgerBook
-from gpuwatch.diagnosis.ledger_causes import Attribution, attribute, claims_of
+from gpuwatch.diagnosis.ledger import Claims, LedgerBook
+from gpuwatch.diagnosis.ledger_causes import attribute, claims_of
+from gpuwatch.diagnosis.ledger_parts import NOBODY, Cause, Claimed, added, drawn
 from gpuwatch.diagnosis.lifecycle import Track
 from gpuwatch.diagnosis.lifecycle_findings import Member
 from gpuwatch.model import Burst, Confidence, GpuReading, JobState, Kind, Layer, LedgerKey
 
-NOBODY = Claims()
+NOBODY_CLAIMS = Claims()
 SW_THERMAL, POWER_CAP, APP_CLOCKS, IDLE_BIT = 0x20, 0x4, 0x2, 0x1
 
 
@@ -30,7 +31,7 @@ def reading(clock=1800.0, reasons=0, bursts=((), ())):
 
 
 def book_seconds(book, count, util, start=0.0, state=JobState.STEADY, low_since=None, **fields):
-    claims = fields.pop("claims", NOBODY)
+    claims = fields.pop("claims", NOBODY_CLAIMS)
     memory = fields.pop("memory", 0.5)
     best = fields.pop("best", 1800.0)
     found = fields.pop("found", reading(**fields))
@@ -74,7 +75,7 @@ def test_it_slides_over_a_minute():
 def test_what_was_not_measured_is_unknown_not_idle():
     book = LedgerBook()
     book_seconds(book, 10, 0.5)
-    book.book(11.0, 1.0, None, None, None, JobState.STEADY, None, NOBODY, None)
+    book.book(11.0, 1.0, None, None, None, JobState.STEADY, None, NOBODY_CLAIMS, None)
     book.book_unknown(20.0, 9.0)
     assert shares(book.ledger("G"))[LedgerKey.UNKNOWN] == pytest.approx(0.5)
     assert book.waiting_ratio() == pytest.approx(0.5)
@@ -153,7 +154,7 @@ def test_a_pause_is_rebooked_from_its_start():
 def test_causes_claim_the_waiting_in_order_and_the_rest_is_not_proven():
     book = LedgerBook()
     book_seconds(book, 10, 0.2)
-    parts = book.ledger("G", waiting=(cause("a", 0.6), cause("b", 0.3))).parts
+    parts = book.ledger("G", Claimed((cause("a", 0.6), cause("b", 0.3)))).parts
     waiting = [(part.cause, part.label, part.ratio) for part in parts if part.key is LedgerKey.WAITING]
     assert waiting == [
         ("a", "a", pytest.approx(0.48, abs=1e-5)),
@@ -165,7 +166,7 @@ def test_causes_claim_the_waiting_in_order_and_the_rest_is_not_proven():
 def test_causes_never_claim_more_than_there_is():
     book = LedgerBook()
     book_seconds(book, 10, 0.2)
-    parts = book.ledger("G", waiting=(cause("a", 0.9), cause("b", 0.9))).parts
+    parts = book.ledger("G", Claimed((cause("a", 0.9), cause("b", 0.9)))).parts
     claimed = {part.cause: part.ratio for part in parts if part.key is LedgerKey.WAITING}
     assert claimed == {"a": pytest.approx(0.72, abs=1e-5), "b": pytest.approx(0.08, abs=1e-5)}
 
@@ -205,11 +206,72 @@ def test_parts_sum_to_exactly_one_and_none_is_negative(ticks, coverages):
         found = None if util is None else reading(clock, reasons, bursts)
         claims = Claims(peers, foreign)
         book.book(now, step, found, util, 0.0, state, low_since, claims, 1800.0)
-        causes = tuple(cause(str(i), coverage) for i, coverage in enumerate(coverages))
-        ratios = [part.ratio for part in book.ledger("G", causes).parts]
-        assert sum(ratios) == 1.0
-        assert sum(reversed(ratios)) == 1.0
-        assert min(ratios) > 0.0
+        claimed = Claimed(tuple(cause(str(i), coverage) for i, coverage in enumerate(coverages)))
+        minute = book.minute(claimed)
+        for booking in (
+            minute,
+            added(minute, book.past.quarter(now)),
+            added(minute, book.past.run),
+        ):
+            ratios = [part.ratio for part in drawn("G", booking).parts]
+            assert sum(ratios) == 1.0
+            assert sum(reversed(ratios)) == 1.0
+            assert min(ratios) > 0.0
+        booked_s = sum(added(minute, book.past.run).values()) * 1e-9
+        assert booked_s == pytest.approx(now, rel=1e-6)
+
+
+# -- the past: a quarter of an hour, and the whole run
+
+
+def spans(book, now, claimed=NOBODY):
+    minute = book.minute(claimed)
+    return [drawn("G", added(minute, past)) for past in ({}, book.past.quarter(now), book.past.run)]
+
+
+def test_the_three_spans_reach_back_a_minute_a_quarter_of_an_hour_and_to_the_start():
+    book = LedgerBook()
+    book_seconds(book, 900, 1.0)
+    book_seconds(book, 900, 0.5, start=900.0)
+    book_seconds(book, 60, 0.0, start=1800.0)
+    minute, quarter, run = spans(book, 1860.0)
+    assert shares(minute) == {LedgerKey.WAITING: 1.0}
+    assert shares(quarter) == pytest.approx(
+        {LedgerKey.BUSY: 420 / 900, LedgerKey.WAITING: 480 / 900}, abs=0.01
+    )
+    assert shares(run)[LedgerKey.BUSY] == pytest.approx(1350 / 1860)
+    assert [round(ledger.window_s, -1) for ledger in (minute, quarter, run)] == [60, 900, 1860]
+
+
+def test_time_goes_to_the_past_under_the_cause_known_when_it_leaves_the_minute():
+    """A cause is found after half a minute; the time before it is its too. What ended before is not."""
+    book, found = LedgerBook(), Claimed((cause("loader", 1.0),))
+    for second in range(300):
+        named = found if 40 <= second < 200 else NOBODY
+        book.book(second + 1.0, 1.0, reading(), 0.5, 0.5, JobState.STEADY, None, NOBODY_CLAIMS, 1800.0, named)
+    _, _, run = spans(book, 300.0)
+    assert {part.cause: round(part.ratio * 300) for part in run.parts if part.key is LedgerKey.WAITING} == {
+        "loader": 70,
+        None: 80,
+    }
+
+
+def test_the_run_survives_the_start_of_judgement_and_ends_with_the_job():
+    book = LedgerBook()
+    book_seconds(book, 90, 0.0, state=JobState.STARTING)
+    book.restart(new_job=False)
+    assert shares(spans(book, 90.0)[2]) == {LedgerKey.IDLE: 1.0}
+    book.restart(new_job=True)
+    assert spans(book, 90.0)[2].window_s == 0.0
+
+
+def test_a_jobs_ledger_is_the_sum_over_its_gpus():
+    one, two = LedgerBook(), LedgerBook()
+    book_seconds(one, 30, 1.0)
+    book_seconds(two, 30, 0.5)
+    job = drawn("job:1:2", added(one.minute(), two.minute()), members=2)
+    assert shares(job) == {LedgerKey.BUSY: 0.75, LedgerKey.WAITING: 0.25}
+    assert job.window_s == pytest.approx(30.0)
 
 
 # -- which finding claims what
@@ -264,7 +326,7 @@ def test_waiting_causes_follow_the_decision_table_and_new_rules_come_last():
 
 
 def test_the_bare_waiting_and_opportunities_are_no_causes():
-    assert attributed(member("gpu-starved"), member("batch-headroom", kind=Kind.OPPORTUNITY)) == Attribution()
+    assert attributed(member("gpu-starved"), member("batch-headroom", kind=Kind.OPPORTUNITY)) == Claimed()
 
 
 def test_findings_of_the_last_tick_speak_for_the_next_booking():
