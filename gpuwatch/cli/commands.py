@@ -64,12 +64,10 @@ def snapshot(options: argparse.Namespace) -> int:
 def explain(options: argparse.Namespace) -> int:
     """The words behind a finding."""
     from gpuwatch.diagnosis.texts import explain as explain_rule
-    from gpuwatch.diagnosis.texts import titles
+    from gpuwatch.diagnosis.texts import listing
 
     if options.rule is None:
-        width = max(map(len, titles()))
-        for rule, title in titles().items():
-            print(f"{rule:<{width}}  {title}")
+        print("\n".join(listing()))
         return EXIT_OK
     try:
         print(explain_rule(options.rule))

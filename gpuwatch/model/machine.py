@@ -115,3 +115,4 @@ class Machine:
     driver: DriverInfo = DriverInfo()
     gpus: tuple[GpuInfo, ...] = ()
     label: str | None = None
+    utc_offset_s: float = 0.0  # its local time minus UTC when the inventory was taken

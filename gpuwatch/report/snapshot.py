@@ -141,6 +141,7 @@ def _diagnosis(state: State) -> Document | None:
         "findings": [_plain(finding) for finding in diagnosis.findings],
         "ended": [_plain(finding) for finding in diagnosis.ended],
         "ledgers": [_plain(ledger) for ledger in diagnosis.ledgers.values()],
+        "spans": {subject: _plain(spans) for subject, spans in diagnosis.spans.items()},
         "jobs": [_plain(job) for job in diagnosis.jobs.values()],
         "shapes": {uuid: _plain(shape) for uuid, shape in diagnosis.shapes.items()},
         "not_checked": [_plain(entry) for entry in diagnosis.not_checked],

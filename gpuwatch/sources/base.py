@@ -8,12 +8,18 @@ from typing import Protocol
 from gpuwatch.model import Sample
 
 
+def _local_offset_s(wall_s: float) -> float:
+    return float(time.localtime(wall_s).tm_gmtoff)
+
+
 @dataclass(frozen=True, slots=True)
 class Clock:
     """The only way a source learns the time, so that tests and simulations can bring their own."""
 
     monotonic_s: Callable[[], float] = time.monotonic
     wall_s: Callable[[], float] = time.time
+    #: Local time minus UTC at a moment (unix seconds).
+    utc_offset_s: Callable[[float], float] = _local_offset_s
 
 
 class Source(Protocol):

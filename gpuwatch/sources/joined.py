@@ -212,7 +212,8 @@ class JoinedSource:
             info if info.bus_id is None else with_link(info, read_link(self._tree, info.bus_id, in_vm))
             for info in tick.infos
         )
-        return Machine(self._host_info, tick.driver_info, gpus, self._label)
+        offset_s = self._clock.utc_offset_s(self._clock.wall_s())
+        return Machine(self._host_info, tick.driver_info, gpus, self._label, offset_s)
 
     def _clock_jump(self, now_s: float, wall_s: float) -> tuple[Event, ...]:
         """Only a remark: nothing here computes with wall time."""

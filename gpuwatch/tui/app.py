@@ -120,6 +120,12 @@ class Dashboard(Viewing):
         self.choose(choices.select_row(self.state, self.options, "checks", number - 1))
         self.open("check")
 
+    def action_checklist(self) -> None:
+        self.open("checklist")
+
+    def action_timeline(self) -> None:
+        self.open("timeline")
+
     def action_panel(self, step: int) -> None:
         shown = [box.name for box in scene.boxes(self, *self.size)]
         self.choose(choices.move_focus(self.options, shown, step))

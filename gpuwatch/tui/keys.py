@@ -73,6 +73,8 @@ KEYS: tuple[Key, ...] = (
         )
         for number in range(1, 9)
     ),
+    Key(("0",), "checklist", "0", "checklist", "the essay's eight rows, with the ledger of the run", _FIND),
+    Key(("t",), "timeline", "t", "timeline", "findings over time, with time of day", _FIND, _BOTH, 11),
     Key(("y",), "copy", "y", "copy", "copy the finding to the clipboard (OSC 52)", _FIND),
     Key(
         ("e",), "export", "e", "export", "export the evidence of this moment: text and JSON", _FIND, _BOTH, 13

@@ -46,11 +46,20 @@ def foot_line(viewer: Viewer, where: Where) -> Draw:
 
 
 def page(viewer: Viewer, kind: str) -> Page:
-    """All rows of a dialog ("help", "finding", "check" or "zoom") for a window of (width, height)."""
+    """All rows of a dialog, by its kind ("help", "check", ...), for a window of (width, height)."""
     # Imported here: the first picture of the live screen needs none of them.
+    from gpuwatch.views.checklist_page import checklist_page
     from gpuwatch.views.help import help_page
     from gpuwatch.views.pages import check_page, finding_page
+    from gpuwatch.views.timeline_page import timeline_page
     from gpuwatch.views.zoom import zoom_page
+
+    pages = {
+        "finding": finding_page,
+        "zoom": zoom_page,
+        "timeline": timeline_page,
+        "checklist": checklist_page,
+    }
 
     def draw(width: int, height: int) -> Sequence[Row]:
         state, options = viewer.state, viewer.options
@@ -58,7 +67,7 @@ def page(viewer: Viewer, kind: str) -> Page:
             return help_page(help_rows(), state, options, width, height)
         if kind == "check":
             return check_page(state, options, options.check_row + 1, width, height)
-        return (zoom_page if kind == "zoom" else finding_page)(state, options, width, height)
+        return pages[kind](state, options, width, height)
 
     return draw
 

@@ -121,6 +121,16 @@ def test_explain_an_unknown_rule(capsys):
     assert "loader-in-main-process" in capsys.readouterr().err
 
 
+def test_explain_lists_all_rules_by_layer(capsys):
+    from gpuwatch.diagnosis.texts import TEXTS
+
+    assert main(["explain"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    heads = [line for line in lines if line and not line.startswith(" ")]
+    assert heads == ["hardware", "environment", "data", "code"]
+    assert sorted(line.split()[0] for line in lines if line.startswith("  ")) == sorted(TEXTS)
+
+
 def test_explain_a_rule(capsys):
     assert main(["explain", "loader-in-main-process"]) == 0
     assert "num_workers" in capsys.readouterr().out

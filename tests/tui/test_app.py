@@ -44,7 +44,7 @@ def test_help_and_back(key: str, back: str) -> None:
 def test_an_unknown_key_does_nothing_at_all() -> None:
     async def script(shown: Shown) -> None:
         before = shown.text()
-        await shown.press("x", "R", "K", "ctrl+t", "f9", "u", "0", "9")
+        await shown.press("x", "R", "K", "ctrl+t", "f9", "u", "9")
         assert shown.text() == before
         assert shown.left_with == []
 

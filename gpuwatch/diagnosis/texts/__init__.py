@@ -10,9 +10,9 @@ from gpuwatch.diagnosis.texts import code, data, environment, gpus, hardware, he
 from gpuwatch.diagnosis.texts.record import SHORT_ADVICE, RuleText
 from gpuwatch.diagnosis.window import Window
 from gpuwatch.language import say
-from gpuwatch.model import CHECKS, FindingText
+from gpuwatch.model import CHECKS, LAYERS, FindingText
 
-__all__ = ["SHORT_ADVICE", "TEXTS", "RuleText", "explain", "label", "render", "titles"]
+__all__ = ["SHORT_ADVICE", "TEXTS", "RuleText", "explain", "label", "listing", "render", "titles"]
 
 _ALL = {
     **hardware.TEXTS,
@@ -41,6 +41,20 @@ def label(rule_id: str) -> str:
 def titles() -> dict[str, str]:
     """General titles of all built rules, by id, in the order of their numbers."""
     return {rule: text.title for rule, text in TEXTS.items()}
+
+
+def listing() -> list[str]:
+    """All rules by layer, one line each: id and general title."""
+    width = max(map(len, TEXTS))
+    lines: list[str] = []
+    for layer in LAYERS:
+        lines += [*([""] if lines else []), layer.value]
+        lines += [
+            f"  {rule:<{width}}  {say(text.title)}"
+            for rule, text in TEXTS.items()
+            if PLACES[rule][0] is layer
+        ]
+    return lines
 
 
 def explain(rule_id: str) -> str:

@@ -37,7 +37,7 @@ class ManualClock:
 
     def clock(self) -> Clock:
         """The same clock as sources take it."""
-        return Clock(self.monotonic_s, self.wall_s)
+        return Clock(self.monotonic_s, self.wall_s, lambda _: 0.0)
 
 
 class Timeline:
