@@ -22,6 +22,9 @@ _IDLE_LABELS = {
     JobState.SERVING: "no requests",
 }
 NOT_PROVEN = "not proven"
+_SLOWED, _FOREIGN, _PEERS, _PAUSE = (
+    KEYS.index(key) for key in (LedgerKey.SLOWED, LedgerKey.FOREIGN, LedgerKey.WAITING_PEERS, LedgerKey.PAUSE)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,16 @@ class Claimed:
     peers: Cause | None = None
     pause: Cause | None = None
 
+    def of(self, place: int) -> Cause | None:
+        """Who claims the key at this place, waiting apart."""
+        if place == _SLOWED:
+            return self.slowed
+        if place == _FOREIGN:
+            return self.foreign
+        if place == _PEERS:
+            return self.peers
+        return self.pause if place == _PAUSE else None
+
     @property
     def waiting_coverage(self) -> float:
         """How much of the waiting is explained (0..1)."""
@@ -53,14 +66,38 @@ class Claimed:
 NOBODY = Claimed()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Slot:
-    """To whom time is booked."""
+    """To whom time is booked. Each exists once (`_slot`), so that looking it up costs no comparison."""
 
     key: LedgerKey
+    place: int  # of the key in booking order
     layer: Layer | None = None
     cause: str | None = None
     label: str = ""
+
+
+_SLOTS: dict[tuple[int, str | None, str], Slot] = {}
+
+
+def _slot(place: int, layer: Layer | None, cause: str | None, label: str) -> Slot:
+    named = (place, cause and f"{cause} {layer}", label)
+    slot = _SLOTS.get(named)
+    if slot is None:
+        slot = _SLOTS[named] = Slot(KEYS[place], place, layer, cause, label)
+    return slot
+
+
+def _of_cause(place: int, cause: Cause) -> Slot:
+    return _slot(place, cause.layer, cause.rule, cause.label)
+
+
+_WAITING, _IDLE = KEYS.index(LedgerKey.WAITING), KEYS.index(LedgerKey.IDLE)
+_UNPROVEN = _slot(_WAITING, None, None, NOT_PROVEN)
+#: To whom time goes that nobody claims, by the place of its key.
+_PLAIN = tuple(
+    _slot(place, _LAYERS.get(key), None, _LABELS.get(key, key.value)) for place, key in enumerate(KEYS)
+)
 
 
 #: Nanoseconds by slot.
@@ -69,27 +106,21 @@ Booking = Mapping[Slot, int]
 
 def slots(amounts_ns: Sequence[int], idle_state: JobState, claimed: Claimed) -> dict[Slot, int]:
     """`amounts_ns` in the order of LedgerKey, split among the causes that claim them."""
-    named = {
-        LedgerKey.SLOWED: claimed.slowed,
-        LedgerKey.FOREIGN: claimed.foreign,
-        LedgerKey.WAITING_PEERS: claimed.peers,
-        LedgerKey.PAUSE: claimed.pause,
-    }
     found: dict[Slot, int] = {}
-    for key, amount in zip(KEYS, amounts_ns, strict=True):
+    for place, amount in enumerate(amounts_ns):
         if not amount:
             continue
-        if key is LedgerKey.WAITING:
+        if place == _WAITING:
             _split(amount, claimed.waiting, found)
             continue
-        cause = named.get(key)
+        cause = claimed.of(place)
         if cause is not None:
-            slot = Slot(key, cause.layer, cause.rule, cause.label)
-        elif key is LedgerKey.IDLE:
-            slot = Slot(key, None, None, _IDLE_LABELS.get(idle_state, "no job"))
+            slot = _of_cause(place, cause)
+        elif place == _IDLE:
+            slot = _slot(place, None, None, _IDLE_LABELS.get(idle_state, "no job"))
         else:
-            slot = Slot(key, _LAYERS.get(key), None, _LABELS.get(key, key.value))
-        found[slot] = found.get(slot, 0) + amount
+            slot = _PLAIN[place]
+        found[slot] = amount
     return found
 
 
@@ -98,12 +129,11 @@ def _split(amount: int, causes: Sequence[Cause], found: dict[Slot, int]) -> None
     for cause in causes:
         part = min(left, round(amount * min(1.0, cause.coverage)))
         if part:
-            slot = Slot(LedgerKey.WAITING, cause.layer, cause.rule, cause.label)
+            slot = _of_cause(_WAITING, cause)
             found[slot] = found.get(slot, 0) + part
             left -= part
     if left:
-        slot = Slot(LedgerKey.WAITING, label=NOT_PROVEN)
-        found[slot] = found.get(slot, 0) + left
+        found[_UNPROVEN] = left
 
 
 def added(*bookings: Booking) -> dict[Slot, int]:
@@ -132,7 +162,7 @@ def drawn(subject: str, booking: Booking, members: int = 1) -> Ledger:
 
 def _place(slot: Slot) -> tuple[int, bool]:
     """In booking order; waiting that nobody claims stands behind its causes."""
-    return KEYS.index(slot.key), slot.cause is None
+    return slot.place, slot.cause is None
 
 
 def _whole_units(amounts: Sequence[int], total: int) -> list[int]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from gpuwatch.history.bursts import Bursts
 from gpuwatch.history.cells import CellReader
-from gpuwatch.history.ring import TickTimes, Track, gaps
+from gpuwatch.history.ring import Plan, TickTimes, Track, gaps
 from gpuwatch.history.tiers import Tier, TierSteps
 from gpuwatch.metrics import METRICS, core_shares
 from gpuwatch.model import Burst, GpuReading, HostReading, ProcessKey, Sample, ThreadBurst
@@ -32,6 +32,7 @@ LONGEST_INTERVALS, LONGEST_EXTRA_S = 3.0, 2.0
 LAST_INTERVALS = 1.5
 
 _INDEX = {kind: {metric.key: i for i, metric in enumerate(metrics)} for kind, metrics in METRICS.items()}
+_PLANS = {kind: Plan(metrics) for kind, metrics in METRICS.items()}
 _TIERED = {kind: tuple(i for i, m in enumerate(metrics) if m.tiers) for kind, metrics in METRICS.items()}
 
 
@@ -122,7 +123,7 @@ class History:
             if tracks[oldest].seen == tick:
                 return None
             self._forget(kind, oldest)
-        track = tracks[name] = Track(METRICS[kind], self._capacity[kind])
+        track = tracks[name] = Track(_PLANS[kind], self._capacity[kind])
         return track
 
     def _forget(self, kind: str, name: str) -> None:

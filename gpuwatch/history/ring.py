@@ -8,11 +8,12 @@ from __future__ import annotations  # array[float] cannot be evaluated before Py
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import nan
+from operator import attrgetter
 from typing import Any
 
-from gpuwatch.metrics import Metric
+from gpuwatch.metrics import Field, Metric, Rate
 
 _NAN = array("d", [nan])
 
@@ -53,6 +54,28 @@ class TickTimes:
         return (self.count - 1) % self.capacity + self.capacity + 1 if self.count else self.capacity
 
 
+class Plan:
+    """How the metrics of one kind of entity are derived: plain fields and counters in bulk."""
+
+    __slots__ = ("counters", "fields", "metrics", "others", "read_counters", "read_fields")
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        numbered = [(index, metric.derive) for index, metric in enumerate(metrics)]
+        self.metrics = metrics
+        self.fields = [index for index, derive in numbered if isinstance(derive, Field)]
+        self.counters = [(index, derive) for index, derive in numbered if isinstance(derive, Rate)]
+        self.others = [(index, derive) for index, derive in numbered if not isinstance(derive, Field | Rate)]
+        self.read_fields = _reader([derive.name for _, derive in numbered if isinstance(derive, Field)])
+        self.read_counters = _reader([derive.name for _, derive in self.counters])
+
+
+def _reader(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """All these fields of a reading at once."""
+    if len(names) < 2:
+        return lambda reading: tuple(getattr(reading, name) for name in names)
+    return attrgetter(*names)
+
+
 class Track:
     """The series of one entity: a column per metric, made when its first value comes.
 
@@ -61,34 +84,66 @@ class Track:
     in seconds and column, see `tiers`.
     """
 
-    __slots__ = ("capacity", "coarse", "columns", "derivations", "metrics", "previous", "previous_s", "seen")
+    __slots__ = (
+        "_counts",
+        "_plan",
+        "capacity",
+        "coarse",
+        "columns",
+        "metrics",
+        "previous",
+        "previous_s",
+        "seen",
+    )
 
-    def __init__(self, metrics: Sequence[Metric], capacity: int) -> None:
-        self.metrics = metrics
+    def __init__(self, plan: Plan, capacity: int) -> None:
+        self.metrics = plan.metrics
         self.capacity = capacity
-        self.columns: list[array[float] | None] = [None] * len(metrics)
-        self.derivations = [metric.derive for metric in metrics]
+        self.columns: list[array[float] | None] = [None] * len(plan.metrics)
         self.previous: Any = None
         self.previous_s = nan
         self.seen = -1
         self.coarse: dict[tuple[int, int], tuple[array[float], ...]] = {}
+        self._plan = plan
+        self._counts: tuple[Any, ...] | None = None  # of the previous reading
 
     def write(self, tick: int, reading: Any, time_s: float, longest_s: float) -> None:
         """Derive this tick's values. After more than `longest_s` a difference says nothing about now."""
         dt = time_s - self.previous_s
-        previous = self.previous if dt <= longest_s else None
-        capacity, columns = self.capacity, self.columns
+        comparable = dt <= longest_s
+        previous = self.previous if comparable else None
+        capacity, columns, plan = self.capacity, self.columns, self._plan
         slot = tick % capacity
         twin = slot + capacity
-        for index, derive in enumerate(self.derivations):
-            value = derive(previous, reading, dt)
+        for index, value in zip(plan.fields, plan.read_fields(reading), strict=True):
             column = columns[index]
             if column is None:
                 if value is None:
                     continue
-                column = columns[index] = gaps(2 * capacity)
+                column = self._column(index)
             column[slot] = column[twin] = nan if value is None else value
-        self.previous, self.previous_s = reading, time_s
+        counts, before = plan.read_counters(reading), self._counts
+        if before is not None and comparable:
+            for (index, rate), old, new in zip(plan.counters, before, counts, strict=True):
+                self._put(index, slot, rate.of(old, new, dt))
+        else:
+            for index, _ in plan.counters:
+                self._put(index, slot, None)
+        for index, derive in plan.others:
+            self._put(index, slot, derive(previous, reading, dt))
+        self.previous, self.previous_s, self._counts = reading, time_s, counts
+
+    def _put(self, index: int, slot: int, value: float | None) -> None:
+        column = self.columns[index]
+        if column is None:
+            if value is None:
+                return
+            column = self._column(index)
+        column[slot] = column[slot + self.capacity] = nan if value is None else value
+
+    def _column(self, index: int) -> array[float]:
+        column = self.columns[index] = gaps(2 * self.capacity)
+        return column
 
     def skip(self, tick: int) -> None:
         """This tick knows nothing of the entity."""

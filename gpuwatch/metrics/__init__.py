@@ -7,7 +7,7 @@ returns None for "not known", which history keeps as a gap.
 
 from gpuwatch.metrics.gpu import GAP_RATIO, GPU_METRICS
 from gpuwatch.metrics.host import DISK_METRICS, HOST_METRICS, NETWORK_METRICS, core_shares
-from gpuwatch.metrics.kinds import Derivation, Kind, Metric, Summary, rate, time_share
+from gpuwatch.metrics.kinds import Derivation, Field, Kind, Metric, Rate, Summary, rate, time_share
 from gpuwatch.metrics.process import PROCESS_METRICS
 from gpuwatch.metrics.reasons import (
     REASON_APP_CLOCKS,
@@ -45,8 +45,10 @@ __all__ = [
     "REASON_SW_THERMAL",
     "REASON_SYNC_BOOST",
     "Derivation",
+    "Field",
     "Kind",
     "Metric",
+    "Rate",
     "Summary",
     "core_shares",
     "metric",

@@ -54,14 +54,41 @@ MOST_PER_S = 1e13
 TIME_STEP_S = 2.0
 
 
-def field(name: str) -> Derivation:
-    """The reading's own field."""
+@dataclass(frozen=True, slots=True)
+class Field:
+    """The reading's own field. A class, so that history can read all plain fields in one go."""
 
-    def derive(_previous: Any, current: Any, _dt: float) -> float | None:
-        value = getattr(current, name)
+    name: str
+
+    def __call__(self, _previous: Any, current: Any, _dt: float) -> float | None:
+        value = getattr(current, self.name)
         return None if value is None else float(value)
 
-    return derive
+
+def field(name: str) -> Derivation:
+    """The reading's own field."""
+    return Field(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Counter difference per second, times `scale`. A class for the same reason."""
+
+    name: str
+    scale: float = 1.0
+    most_per_s: float = MOST_PER_S
+
+    def __call__(self, previous: Any, current: Any, dt: float) -> float | None:
+        if previous is None:
+            return None
+        return self.of(getattr(previous, self.name), getattr(current, self.name), dt)
+
+    def of(self, before: float | None, now: float | None, dt: float) -> float | None:
+        """From the two counts."""
+        if before is None or now is None or now < before or dt <= 0:
+            return None
+        value = float(now - before) * self.scale / dt
+        return value if value <= self.most_per_s else None
 
 
 def rate(name: str, scale: float = 1.0, most_per_s: float = MOST_PER_S) -> Derivation:
@@ -69,17 +96,7 @@ def rate(name: str, scale: float = 1.0, most_per_s: float = MOST_PER_S) -> Deriv
 
     A negative one (reset, reload, resume) or one above `most_per_s` is unknown.
     """
-
-    def derive(previous: Any, current: Any, dt: float) -> float | None:
-        if previous is None or dt <= 0:
-            return None
-        before, now = getattr(previous, name), getattr(current, name)
-        if before is None or now is None or now < before:
-            return None
-        value = float(now - before) * scale / dt
-        return value if value <= most_per_s else None
-
-    return derive
+    return Rate(name, scale, most_per_s)
 
 
 def time_share(name: str, per_s: float) -> Derivation:
