@@ -5,11 +5,13 @@ Pure: time comes in with the samples, so an hour can be diagnosed in a second an
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from gpuwatch.diagnosis.checks import check_results, not_checked
 from gpuwatch.diagnosis.engine_ledgers import all_spans
-from gpuwatch.diagnosis.engine_looks import due, evaluate, look
+from gpuwatch.diagnosis.engine_looks import Turns, evaluate, look
 from gpuwatch.diagnosis.engine_suppression import suppressed
+from gpuwatch.diagnosis.engine_windows import HOST, Windows
 from gpuwatch.diagnosis.interface import Abstain, Rule
 from gpuwatch.diagnosis.jobs import JobTracker
 from gpuwatch.diagnosis.ledger_causes import Label, attribute, claims_of
@@ -19,7 +21,7 @@ from gpuwatch.diagnosis.lifecycle_findings import FindingBook, Key, Member, Rend
 from gpuwatch.diagnosis.verdict import VerdictMaker
 from gpuwatch.diagnosis.verdict_facts import GpuFacts, TickFacts
 from gpuwatch.diagnosis.window import Window
-from gpuwatch.diagnosis.window_builder import GpuMemory, with_siblings
+from gpuwatch.diagnosis.window_builder import GpuMemory
 from gpuwatch.history import History
 from gpuwatch.model import (
     CheckResult,
@@ -32,11 +34,13 @@ from gpuwatch.model import (
     Machine,
     NotChecked,
     Sample,
+    Verdict,
 )
 
 #: Check lines and the list of what was not checked are drawn up this often, and when findings change.
 LISTS_EVERY_S = 2.0
-HOST = "host"
+#: Ledgers of the last quarter of an hour and of the run move slowly.
+SPANS_EVERY_S = 10.0
 #: Rules about things that happened once look back this far.
 EVENTS_S = 600.0
 
@@ -81,6 +85,7 @@ class Engine:
         self._ruled = frozenset(places[rule.id][1] for rule in self._rules if not rule.unavailable)
         self._gpus: dict[str, GpuMemory] = {}
         self._tracks: dict[str, list[Track]] = {HOST: self._new_tracks(None, ("host",))}
+        self._turns: dict[str, Turns] = {HOST: Turns(self._tracks[HOST], None)}
         self._members: dict[str, dict[str, Member]] = {}  # active on each GPU, by rule; and on the host
         self._explained: dict[str, frozenset[str]] = {}  # rules that yield to another, likewise
         self._claimed: dict[str, Claimed] = {}
@@ -90,8 +95,10 @@ class Engine:
         self._findings: tuple[Finding, ...] = ()
         self._checks: tuple[CheckResult, ...] = ()
         self._not_checked: tuple[NotChecked, ...] = ()
-        self._lists_due_s = float("-inf")
+        self._lists_due_s = self._spans_due_s = float("-inf")
+        self._ledgers: dict[str, Ledger] = {}
         self._spans: dict[str, LedgerSpans] = {}
+        self._verdict = Verdict("")
         self._events: tuple[Event, ...] = ()  # the last EVENTS_S, oldest first
 
     def evaluate(self, history: History, sample: Sample, machine: Machine) -> Diagnosis:
@@ -100,79 +107,104 @@ class Engine:
         if sample.events or (self._events and now - self._events[0].time_s > EVENTS_S):
             recent = (*self._events, *sample.events)
             self._events = tuple(event for event in recent if now - event.time_s <= EVENTS_S)
+        states_changed = self._observe(history, sample, machine)
         windows = self._windows(history, sample, machine)
-        for owner, window in windows.items():
-            memory = self._gpus.get(owner)
-            for track in self._tracks[owner]:
-                if track.rule.unavailable or not due(track, window):
-                    continue
-                was_shown = track.shown
-                if memory is not None:
-                    looked = look(track, window, memory)
-                elif sample.host is not None or track.rule.without_data:
-                    looked = True
-                    track.take(evaluate(track.rule, window, track.on), now)
-                if looked and (was_shown or track.shown):
-                    self._touched.add(owner)
+        for owner in (*windows.gpus, HOST):
+            self._look(owner, windows, now, sample)
         changed = self._collect(windows, now)
-        ledgers = {
-            uuid: memory.ledger.ledger(uuid, self._claimed.get(uuid, NOBODY))
-            for uuid, memory in self._gpus.items()
-        }
-        if changed or now >= self._lists_due_s:
+        if changed or states_changed or now + 0.5 * sample.interval_s >= self._lists_due_s:
             self._lists_due_s = now + LISTS_EVERY_S
-            self._checks = check_results(self._all_tracks(), self._findings, self._ruled)
-            self._not_checked = not_checked(self._all_tracks(), self._ignored, len(self._gpus))
-            self._spans = all_spans(self._gpus, self._claimed, self._job_of, now)
+            self._draw(sample, now)
         return Diagnosis(
             time_s=now,
-            verdict=self._verdicts.make(self._facts(sample, ledgers)),
+            verdict=self._verdict,
             checks=self._checks,
             findings=self._findings,
             ended=tuple(self._book.ended),
-            ledgers=ledgers,
+            ledgers=self._ledgers,
             jobs={uuid: memory.tracker.status for uuid, memory in self._gpus.items()},
             shapes={uuid: memory.shape for uuid, memory in self._gpus.items()},
             not_checked=self._not_checked,
             spans=self._spans,
         )
 
+    def _draw(self, sample: Sample, now: float) -> None:
+        """Ledgers, verdict and lists: a minute's summary need not be drawn up each second."""
+        self._ledgers = {
+            uuid: memory.ledger.ledger(uuid, self._claimed.get(uuid, NOBODY))
+            for uuid, memory in self._gpus.items()
+        }
+        self._verdict = self._verdicts.make(self._facts(sample, self._ledgers))
+        self._checks = check_results(self._all_tracks(), self._findings, self._ruled)
+        self._not_checked = not_checked(self._all_tracks(), self._ignored, len(self._gpus))
+        if now >= self._spans_due_s:
+            self._spans_due_s = now + SPANS_EVERY_S
+            self._spans = all_spans(self._gpus, self._claimed, self._job_of, now)
+
     # -- windows
 
-    def _windows(self, history: History, sample: Sample, machine: Machine) -> dict[str, Window]:
-        """One window per GPU read in this tick, and the host's under HOST."""
+    def _observe(self, history: History, sample: Sample, machine: Machine) -> bool:
+        """Every GPU takes its reading; True when a job's state changed."""
         infos = {info.uuid: info for info in machine.gpus}
         by_pid = {process.pid: process for process in sample.processes or ()}
-        groups = self._groups()
-        host_rules = frozenset(self._members.get(HOST, ()))
-        windows: dict[str, Window] = {}
+        groups = list(self._groups().values())
+        changed = False
         for reading in sample.gpus:
-            memory = self._memory(reading.uuid)
-            info = infos.get(reading.uuid)
-            peers = sum(group == groups.get(reading.uuid) for group in groups.values()) > 1
-            members = self._members.get(reading.uuid, {})
-            claimed = self._claimed.get(reading.uuid, NOBODY)
-            memory.observe(history, sample, reading, info, by_pid, claims_of(members, peers), claimed)
+            uuid = reading.uuid
+            memory = self._memory(uuid)
+            before = memory.tracker.status
+            peers = memory.group is not None and groups.count(memory.group) > 1
+            claims = claims_of(self._members.get(uuid, {}), peers)
+            claimed = self._claimed.get(uuid, NOBODY)
+            memory.observe(history, sample, reading, infos.get(uuid), by_pid, claims, claimed)
             if memory.new_job:
-                self._forget_job(reading.uuid)
+                self._forget_job(uuid)
             memory.refresh(history, sample, machine)
-            active = frozenset(members) | host_rules
-            windows[reading.uuid] = memory.window(
-                history, sample, machine, info, reading, active, self._events
+            changed = changed or memory.tracker.status is not before
+        return changed
+
+    def _windows(self, history: History, sample: Sample, machine: Machine) -> Windows:
+        """The windows of this tick's GPUs, and the host's under HOST."""
+        infos = {info.uuid: info for info in machine.gpus}
+        readings = {reading.uuid: reading for reading in sample.gpus}
+        host_rules = frozenset(self._members.get(HOST, ()))
+
+        def make(uuid: str, host_memo: dict[Any, Any]) -> Window:
+            active = frozenset(self._members.get(uuid, ())) | host_rules
+            return self._gpus[uuid].window(
+                history, sample, machine, infos.get(uuid), readings[uuid], active, self._events, host_memo
             )
-        present = {uuid: group for uuid, group in self._groups().items() if uuid in windows}
-        windows = with_siblings(windows, present)
-        windows[HOST] = Window(
-            history,
-            sample,
-            machine,
-            sample.monotonic_s,
-            "host:",
-            active=host_rules,
-            others=tuple(windows.values()),
-            events=self._events,
-        )
-        return windows
+
+        def make_host(gpus: tuple[Window, ...], host_memo: dict[Any, Any]) -> Window:
+            return Window(
+                history,
+                sample,
+                machine,
+                sample.monotonic_s,
+                "host:",
+                active=host_rules,
+                others=gpus,
+                events=self._events,
+                host_memo=host_memo,
+            )
+
+        return Windows(tuple(readings), self._groups(), make, make_host)
+
+    def _look(self, owner: str, windows: Windows, now: float, sample: Sample) -> None:
+        """Evaluate the rules of one GPU, or of the host, whose turn it is."""
+        memory = self._gpus.get(owner)
+        frozen = memory is not None and bool(memory.frozen)
+        for track in self._turns[owner].due(now, sample.interval_s, frozen):
+            was_shown = track.shown
+            if memory is not None:
+                looked = look(track, windows, owner, memory, now)
+            elif sample.host is not None or track.rule.without_data:
+                looked = True
+                track.take(evaluate(track.rule, windows[HOST], track.on), now)
+            else:
+                looked = False
+            if looked and (was_shown or track.shown):
+                self._touched.add(owner)
 
     def _memory(self, uuid: str) -> GpuMemory:
         memory = self._gpus.get(uuid)
@@ -181,6 +213,7 @@ class Engine:
             memory = GpuMemory(uuid, f"gpu:{uuid}", offset_s, JobTracker(uuid))
             self._gpus[uuid] = memory
             self._tracks[uuid] = self._new_tracks(uuid, ("gpu", "job"))
+            self._turns[uuid] = Turns(self._tracks[uuid], offset_s)
         return memory
 
     def _groups(self) -> dict[str, tuple[object, ...]]:
@@ -210,7 +243,7 @@ class Engine:
 
     # -- findings
 
-    def _collect(self, windows: Mapping[str, Window], now: float) -> bool:
+    def _collect(self, windows: Windows, now: float) -> bool:
         """Turn the tracks that are on into findings; True when the set changed.
 
         What was not evaluated in this tick stays as it was: nothing ends unseen.
@@ -219,11 +252,11 @@ class Engine:
         if not touched:
             return False
         if HOST in touched:
-            touched = set(windows)
+            touched = set(windows.gpus)
             self._members[HOST] = self._on(HOST, windows[HOST])
-        for owner, window in windows.items():
-            if owner in touched and owner != HOST:
-                self._sort_out(owner, self._on(owner, window))
+        for owner in windows.gpus:
+            if owner in touched:
+                self._sort_out(owner, self._on(owner, windows[owner]))
         visible: dict[Key, list[Member]] = {}
         explained: set[Key] = set()
         for owner, tracks in self._tracks.items():

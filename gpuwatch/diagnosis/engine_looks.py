@@ -1,5 +1,9 @@
 """One rule at one tick: whether it is due, whether it may look, and what it says."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpuwatch.diagnosis.engine_windows import Windows
 from gpuwatch.diagnosis.interface import Abstain, Outcome, Rule
 from gpuwatch.diagnosis.lifecycle import Track
 from gpuwatch.diagnosis.window import Window
@@ -8,28 +12,51 @@ from gpuwatch.model import JobState, JobStatus
 
 #: A needed series must have a point this recently.
 NEEDS_S = 30.0
-#: Spreads the evaluations of rules with longer spacing over the ticks (golden section).
-_SPREAD = 0.618
 
 
-def due(track: Track, window: Window) -> bool:
-    """Whether it is this rule's tick; half an interval early counts, ticks are jittered.
+@dataclass(slots=True)
+class _Group:
+    """Rules with one spacing."""
 
-    All look at the first tick, then each at its own phase.
+    every_s: float
+    tracks: list[Track]
+    due_s: float
+
+
+class Turns:
+    """Whose turn it is among the rules of one GPU, or of the host.
+
+    All look at the first tick, then those of one GPU together (they share its means), the GPUs in turn by
+    `offset_s`. Rules about a GPU that says nothing look at such ones only, and until it is over.
     """
-    every_s = track.rule.every_s
-    now = window.now_s
-    if track.due_s == float("-inf"):
-        track.due_s = now + every_s * ((_SPREAD * track.rule.number) % 1.0)
-        return True
-    if now + 0.5 * window.sample.interval_s < track.due_s:
-        return False
-    following = track.due_s + every_s
-    track.due_s = following if following > now else now + every_s
-    return True
+
+    def __init__(self, tracks: Sequence[Track], offset_s: float | None) -> None:
+        """`offset_s` None: the host's."""
+        plain = [track for track in tracks if not track.rule.unavailable]
+        self._silent = [track for track in plain if track.rule.without_data and offset_s is not None]
+        by_spacing: dict[float, list[Track]] = {}
+        for track in plain:
+            if track not in self._silent:
+                by_spacing.setdefault(track.rule.every_s, []).append(track)
+        self._groups = [_Group(every_s, found, float("-inf")) for every_s, found in by_spacing.items()]
+        self._offset_s = offset_s or 0.0
+
+    def due(self, now: float, interval_s: float, frozen: bool) -> list[Track]:
+        """The tracks to look at in this tick; half an interval early counts, ticks are jittered."""
+        found = [track for track in self._silent if frozen or track.on or track.outcome is None]
+        for group in self._groups:
+            if group.due_s == float("-inf"):
+                group.due_s = now + (self._offset_s % group.every_s or group.every_s)
+            elif now + 0.5 * interval_s < group.due_s:
+                continue
+            else:
+                following = group.due_s + group.every_s
+                group.due_s = following if following > now else now + group.every_s
+            found += group.tracks
+        return found
 
 
-def look(track: Track, window: Window, memory: GpuMemory) -> bool:
+def look(track: Track, windows: Windows, owner: str, memory: GpuMemory, now: float) -> bool:
     """Evaluate a GPU's rule whose turn it is; False when it may not be looked at now."""
     rule = track.rule
     if memory.frozen and not rule.without_data:
@@ -39,14 +66,14 @@ def look(track: Track, window: Window, memory: GpuMemory) -> bool:
         if status.state is JobState.EPISODE:  # a pause in a job changes nothing
             return False
         track.close_gate(*_gate(status))
-    elif rule.scope != "job" or window.job is not None:
-        track.take(evaluate(rule, window, track.on), window.now_s)
+    elif rule.scope != "job" or memory.job is not None:
+        track.take(evaluate(rule, windows[owner], track.on), now)
     elif trainer is None:
         track.close_gate("no job on the GPU")
     elif trainer.process is None and rule.without_process:
-        track.take(evaluate(rule, window, track.on), window.now_s)
+        track.take(evaluate(rule, windows[owner], track.on), now)
     elif trainer.process is None:
-        track.take(Abstain("the job's process cannot be seen from here"), window.now_s)
+        track.take(Abstain("the job's process cannot be seen from here"), now)
     else:
         track.close_gate("the job was just found")
     return True

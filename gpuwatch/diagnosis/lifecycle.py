@@ -51,7 +51,6 @@ class Track:
     rule: Rule
     check: str
     gpu: str | None
-    due_s: float = float("-inf")
     outcome: Outcome | None = None  # the newest; None before the first look and while gated
     gate: str = ""  # why the rule does not apply now ("no job on the GPU")
     gate_s: float | None = None  # seconds until it will, where known
@@ -118,8 +117,9 @@ class Track:
             return
         self._look_s = now
         self._looks.append(self.on)
-        looks = list(self._looks)
-        changes = sum(before != after for before, after in pairwise(looks))
+        changes = 0
+        if True in self._looks and False in self._looks:
+            changes = sum(before != after for before, after in pairwise(self._looks))
         share = changes / (FLAP_LOOKS - 1)
         self.frozen = share >= FLAP_STOP if self.frozen else share > FLAP_START
 

@@ -3,11 +3,14 @@
 Built by the engine once per GPU and tick. Everything is plain data or a read from history.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from gpuwatch.history import History
 from gpuwatch.model import Event, GpuInfo, GpuReading, JobStatus, Machine, ProcessReading, Sample, Shape
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,21 +115,25 @@ class Window:
     episodes: tuple[Episode, ...] = ()  # last 30 min of this job, oldest first
     turnovers: tuple[Turnover, ...] = ()  # likewise
     paces: tuple[Pace, ...] = ()  # one a minute of this job's steady time, last 2 h, oldest first
+    #: What was asked of history already in this tick; the host's is shared by all windows.
+    memo: dict[tuple[str, str, float], Any] = field(default_factory=dict, repr=False, compare=False)
+    host_memo: dict[tuple[str, str, float], Any] = field(default_factory=dict, repr=False, compare=False)
 
     def mean(self, key: str, seconds: float) -> float | None:
-        return self.history.mean(self.entity, key, seconds)
+        return _kept(self.memo, self.history.mean, self.entity, key, seconds)
 
     def last(self, key: str, max_age_s: float = 5.0) -> float | None:
         return self.history.last(self.entity, key, max_age_s)
 
     def present(self, key: str, seconds: float) -> list[float]:
-        return self.history.present(self.entity, key, seconds)
+        """The values without the gaps, oldest first; shared by the rules of a tick, not to be changed."""
+        return _kept(self.memo, self.history.present, self.entity, key, seconds)
 
     def host_mean(self, key: str, seconds: float) -> float | None:
-        return self.history.mean("host:", key, seconds)
+        return _kept(self.host_memo, self.history.mean, "host:", key, seconds)
 
     def host_present(self, key: str, seconds: float) -> list[float]:
-        return self.history.present("host:", key, seconds)
+        return _kept(self.host_memo, self.history.present, "host:", key, seconds)
 
     def why_absent(self, key: str) -> str:
         """The signal's own reason, or a general one."""
@@ -135,3 +142,18 @@ class Window:
         if self.job is not None and key in self.job.absent:
             return self.job.absent[key]
         return "no reading yet"
+
+
+def _kept(
+    memo: dict[tuple[str, str, float], Any],
+    ask: Callable[[str, str, float], _T],
+    entity: str,
+    key: str,
+    seconds: float,
+) -> _T:
+    """Ask once a tick: many rules look at the same means."""
+    name = (ask.__name__, key, seconds)
+    found: _T = memo.get(name, memo)
+    if found is memo:
+        found = memo[name] = ask(entity, key, seconds)
+    return found

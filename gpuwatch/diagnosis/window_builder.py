@@ -1,7 +1,8 @@
 """Keeps what is known of each GPU between ticks and builds the window its rules see."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 from gpuwatch.diagnosis.jobs import JobTracker, job_group
 from gpuwatch.diagnosis.jobs_family import Family
@@ -169,6 +170,7 @@ class GpuMemory:
         reading: GpuReading,
         active: frozenset[str],
         events: tuple[Event, ...],
+        host_memo: dict[Any, Any],
     ) -> Window:
         return Window(
             history=history,
@@ -186,27 +188,9 @@ class GpuMemory:
             steady_s=self.tracker.steady_s,
             ledger_idle_ratio=self.ledger.waiting_ratio(),
             peers_ratio=self.ledger.ratio(LedgerKey.WAITING_PEERS),
-            events=tuple(event for event in events if event.gpu == self.uuid),
+            events=tuple(event for event in events if event.gpu == self.uuid) if events else (),
+            host_memo=host_memo,
         )
-
-
-def with_siblings(
-    windows: Mapping[str, Window], groups: Mapping[str, tuple[object, ...]]
-) -> dict[str, Window]:
-    """The same windows, each knowing the other GPUs, and which of them work on its job."""
-    if len(windows) < 2:
-        return dict(windows)
-    result = {}
-    for uuid, window in windows.items():
-        own = groups.get(uuid)
-        others = tuple(windows[other] for other in windows if other != uuid)
-        siblings = (
-            tuple(windows[other] for other in windows if other != uuid and groups.get(other) == own)
-            if own is not None
-            else ()
-        )
-        result[uuid] = replace(window, siblings=siblings, others=others)
-    return result
 
 
 def _why_frozen(reading: GpuReading, now: float, interval_s: float) -> str:

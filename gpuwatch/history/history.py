@@ -53,6 +53,7 @@ class History:
         self._tracks: dict[str, dict[str, Track]] = {kind: {} for kind in METRICS}
         self._tiers = tuple(TierSteps(step_s, span_s) for step_s, span_s in TIERS)
         self._bursts = Bursts()
+        self._lengths: dict[float, int] = {}  # ticks in the last so many seconds, at this tick
         self._core_pair: tuple[HostReading, HostReading] | None = None
 
     @property
@@ -70,6 +71,7 @@ class History:
             if tier.ends_before(now):
                 self._close(tier)
         self.now_s = now
+        self._lengths.clear()
         self._ticks.append(now)
         for reading in sample.gpus:
             self._add_gpu(tick, now, reading)
@@ -172,6 +174,12 @@ class History:
     def last(self, entity: str, key: str, max_age_s: float = 5.0) -> float | None:
         """The newest value that is no gap and not older than `max_age_s`; with long intervals, than one and
         a half of them, jitter included."""
+        found = self._find(entity, key)
+        if found is None:
+            return None
+        newest = found[0].newest_value(found[1], self.count)
+        if newest == newest:
+            return newest
         for value in reversed(self.values(entity, key, max(max_age_s, LAST_INTERVALS * self.interval_s))):
             if value == value:
                 return value
@@ -228,7 +236,11 @@ class History:
         return core_shares(*self._core_pair) if self._core_pair is not None else ()
 
     def _window(self, seconds: float) -> int:
-        return self._ticks.since(self.now_s - seconds)
+        """Ticks in the last `seconds`; the same few lengths are asked for many times a tick."""
+        ticks = self._lengths.get(seconds)
+        if ticks is None:
+            ticks = self._lengths[seconds] = self._ticks.since(self.now_s - seconds)
+        return ticks
 
     def _find(self, entity: str, key: str) -> tuple[Track, int] | None:
         kind = entity.partition(":")[0]

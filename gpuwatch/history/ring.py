@@ -153,6 +153,11 @@ class Track:
             if column is not None:
                 column[slot] = column[twin] = nan
 
+    def newest_value(self, index: int, count: int) -> float:
+        """Of the newest of `count` ticks so far; NaN is a gap."""
+        column = self.columns[index]
+        return nan if column is None or not count else column[(count - 1) % self.capacity]
+
     def newest(self, index: int, count: int, ticks: int, back: int = 0) -> array[float]:
         """The last `ticks` values of a column before the newest `back`, of `count` ticks so far.
 

@@ -44,9 +44,13 @@ def core_shares(previous: HostReading, current: HostReading) -> list[float | Non
     for before, now, total_before, total_now in zip(
         previous.core_busy_s, current.core_busy_s, previous.core_total_s, current.core_total_s, strict=True
     ):
+        # As in _part, spelled out: machines have hundreds of cores.
         total = total_now - total_before
-        busy = now - before
-        shares.append(_part(busy, total))
+        share = (now - before) / total if total > 0 else -1.0
+        if not -_ROUNDING <= share <= 1 + _ROUNDING:
+            shares.append(None)
+        else:
+            shares.append(0.0 if share < 0 else 1.0 if share > 1 else share)
     return shares
 
 

@@ -134,7 +134,7 @@ def test_ten_seconds_of_load_are_needed():
     (check,) = [c for c in diagnosis.checks if c.check.key == "lnk"]
     assert check.seconds_left is not None
     assert check.seconds_left > 0
-    assert WIDTH in judged(scene, 40)[1].alarms
+    assert WIDTH in judged(scene, 45)[1].alarms
 
 
 def test_a_pulsed_job_is_judged_between_its_gaps():
