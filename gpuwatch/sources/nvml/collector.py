@@ -22,7 +22,8 @@ from gpuwatch.sources.nvml.binding import version_tuple
 from gpuwatch.sources.nvml.caller import STUCK_AFTER_S, Caller
 from gpuwatch.sources.nvml.connection import Connection
 from gpuwatch.sources.nvml.pcie import RX, TX
-from gpuwatch.sources.nvml.poller import DriverGoneError
+from gpuwatch.sources.nvml.peers import Peer, Peers
+from gpuwatch.sources.nvml.poller import DriverGoneError, GpuGoneError
 from gpuwatch.sources.nvml.sleep import Rest, SleepGate
 from gpuwatch.sources.nvml.slot import Context, Slot
 from gpuwatch.sources.tree import Tree
@@ -78,6 +79,7 @@ class Collector:
         self._count_due_s = now
         self._gauge_due_s = now
         self._gauge_turn = 0
+        self._peers = Peers()
         self._fault: DriverStatus | None = None
 
     # -- polling thread -------------------------------------------------------------------------
@@ -92,7 +94,8 @@ class Collector:
         self._guarded(lambda: self._drain(caller))
 
     def idle_work(self, caller: Caller) -> None:
-        """After a tick was handed over: at most one 20 ms PCIe call."""
+        """After a tick was handed over: the pairs of GPUs once, and at most one 20 ms PCIe call."""
+        self._guarded(lambda: self._look_at_peers(caller))
         self._guarded(lambda: self._measure_pcie(caller, self._clock.monotonic_s()))
 
     def close(self, caller: Caller) -> None:
@@ -139,6 +142,7 @@ class Collector:
         if count == 0:
             return False
         self._rest.connected(now_s)
+        self._peers = Peers()
         self._count_due_s = now_s + COUNT_EVERY_S
         self._context = Context(
             connection.api,
@@ -242,6 +246,30 @@ class Collector:
                 slot.drain(context, caller)
         except DriverGoneError as gone:
             self._disconnect(caller, gone.code)
+
+    def _look_at_peers(self, caller: Caller) -> None:
+        if self._context is None:
+            return
+        open_ones = [slot for slot in self._slots if slot.device is not None and slot.stuck is None]
+        gpus = [
+            Peer(slot.index, slot.device.info.uuid, slot.device.handle)
+            for slot in open_ones
+            if slot.device is not None
+        ]
+        try:
+            news = self._peers.look(self._context.api, gpus, caller)
+        except GpuGoneError:
+            return  # its next reading says so; the other pairs follow
+        except DriverGoneError as gone:
+            self._disconnect(caller, gone.code)
+            return
+        finally:
+            caller.gpu = None
+        if news:
+            for slot in open_ones:
+                if slot.info is not None:
+                    slot.info = self._peers.tell(slot.info)
+            self._generation += 1
 
     def _measure_pcie(self, caller: Caller, now_s: float) -> None:
         if self._context is None or now_s < self._gauge_due_s:

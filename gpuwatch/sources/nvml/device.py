@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuwatch.model import Burst, GpuInfo, GpuReading, GpuState, GpuStatus
 from gpuwatch.sources.base import Clock
-from gpuwatch.sources.nvml import bursts, errors, gpm
+from gpuwatch.sources.nvml import bursts, errors, gpm, nvlinks
 from gpuwatch.sources.nvml.builder import Builder
 from gpuwatch.sources.nvml.bursts import SampleRing
 from gpuwatch.sources.nvml.caller import Caller
@@ -14,6 +14,7 @@ from gpuwatch.sources.nvml.fields import FieldBatch, fields_for
 from gpuwatch.sources.nvml.gpm import Gpm
 from gpuwatch.sources.nvml.inventory import ON_PACKAGE
 from gpuwatch.sources.nvml.mig import NOT_ON_MIG, MigInstances
+from gpuwatch.sources.nvml.nvlinks import NvLinks
 from gpuwatch.sources.nvml.pcie import PcieBytes, link_bytes_per_s
 from gpuwatch.sources.nvml.poller import Poller
 from gpuwatch.sources.nvml.processes import ProcessLists
@@ -49,6 +50,7 @@ class Device:
         self._poller = Poller(api, handle)
         self._fields = FieldBatch(fields_for(driver_version, info.nvlink_count), self._poller)
         self._units = TimeUnits()
+        self._links = NvLinks(self._poller, info.nvlink_count) if info.nvlink_count else None
         self.pcie = PcieBytes(self._poller, interval_s)
         self._link = link_bytes_per_s(info.pcie_generation_max, info.pcie_width_max)
         self._utilization = SampleRing(bursts.UTILIZATION, "utilization_ratio", 100)
@@ -73,10 +75,8 @@ class Device:
         if self._gpm is None:
             reason = self.info.absent.get("gpm_supported") or "needs a Hopper GPU or newer"
             self._poller.lacks(gpm.FIELDS, reason)
-        if not self.info.nvlink_count:
-            self._poller.lacks(
-                ("nvlink_active_count", "nvlink_tx_bytes", "nvlink_rx_bytes"), "no NVLink here"
-            )
+        if self._links is None:
+            self._poller.lacks(nvlinks.FIELDS, nvlinks.NO_LINK)
         self._poller.lacks(("recovery_action",), "not offered by this driver")
 
     def read(self, caller: Caller) -> GpuReading:
@@ -175,19 +175,11 @@ class Device:
         self._slow_due_s = now_s + SLOW_EVERY_S - stagger
         out = Builder()
         self._poller.run(SLOW, ask, out, caller)
-        if self.info.nvlink_count:
-            self._read_links(ask, out, caller, self.info.nvlink_count)
+        if self._links is not None:
+            self._links.read(ask, out, caller)
         self._read_recovery(ask, out, caller)
         self._rejected += out.rejected
         self._slow_values, self._slow_absent = out.values, out.absent
-
-    def _read_links(self, ask: Ask, out: Builder, caller: Caller, count: int) -> None:
-        try:
-            active = sum(bool(ask("nvmlDeviceGetNvLinkState", link)) for link in range(count))
-        except Exception as error:
-            out.absent["nvlink_active_count"] = errors.text(self._poller.failed(error, caller))
-        else:
-            out.put("nvlink_active_count", active)
 
     def _read_recovery(self, ask: Ask, out: Builder, caller: Caller) -> None:
         try:

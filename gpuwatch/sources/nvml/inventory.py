@@ -5,7 +5,7 @@ from typing import Any
 
 from gpuwatch.clean import decode
 from gpuwatch.model import DriverInfo, GpuInfo
-from gpuwatch.sources.nvml import errors
+from gpuwatch.sources.nvml import errors, peers
 from gpuwatch.sources.nvml.binding import kernel_module_version, loaded_library
 from gpuwatch.sources.nvml.caller import Caller
 from gpuwatch.sources.nvml.poller import judge
@@ -68,7 +68,7 @@ class Inventory:
     def __init__(self, ask: Ask, caller: Caller) -> None:
         self._ask = ask
         self._caller = caller
-        self._absent: dict[str, str] = {}
+        self._absent: dict[str, str] = dict.fromkeys(peers.FIELDS, peers.NOT_ASKED)
 
     def read(self, index: int) -> GpuInfo:
         """Raises GpuGoneError or DriverGoneError."""

@@ -131,3 +131,11 @@ def test_xid_events(play):
     scene = play("gpus = 2 x a100-sxm4-80gb\n[gpu 1]\nxid = 3:63, 6:79")
     uuid = scene.run(10)[-1].gpus[1].uuid
     assert [(event.code, event.gpu) for event in scene.events] == [(63, uuid), (79, uuid)]
+
+
+def test_nvlink_errors_and_pairs_through_the_real_bindings(play):
+    ticks = play("gpus = 2 x h100\nutil = 50").run(3)
+    info, other = ticks[-1].infos
+    assert info.peer_access == {other.uuid: "ok"}
+    assert info.peer_path[other.uuid] in ("node", "system", "host bridge")
+    assert ticks[-1].gpus[0].nvlink_error_count == 0
