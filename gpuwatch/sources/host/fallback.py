@@ -23,8 +23,21 @@ _LINUX_ONLY = (
     "major_fault_count",
     "oom_kill_count",
     "refault_count",
+    "cpu_clock_mhz",
+    "cpu_throttle_count",
     "shm_total_bytes",
     "shm_used_bytes",
+)
+_LINUX_ONLY_INFO = (
+    "numa_nodes",
+    "numa_cores",
+    "virtual_machine",
+    "cpu_governor",
+    "cpu_frequency_driver",
+    "cpu_clock_max_mhz",
+    "memory_modules",
+    "memory_slot_count",
+    "memory_channel_count",
 )
 
 
@@ -144,8 +157,7 @@ def read_fallback_info() -> HostInfo:
         memory_total_bytes=psutil.virtual_memory().total,
         disks=tuple(DiskInfo(decode(name), "unknown") for name in names),
         absent={
-            "numa_nodes": _REASON,
-            "virtual_machine": _REASON,
+            **dict.fromkeys(_LINUX_ONLY_INFO, _REASON),
             "processes": "the process panel needs Linux; GPU and host panels work",
         },
     )

@@ -6,7 +6,9 @@ from gpuwatch.clean import decode
 from gpuwatch.model import DiskInfo, HostInfo
 from gpuwatch.sources.host.container import container_kind, is_virtual_machine, is_wsl
 from gpuwatch.sources.host.disks import disk_info, list_disks
+from gpuwatch.sources.host.frequency import read_frequency_info
 from gpuwatch.sources.host.memory import parse_meminfo
+from gpuwatch.sources.host.modules import read_memory_layout
 from gpuwatch.sources.host.text import UNREADABLE, why
 from gpuwatch.sources.tree import Tree
 
@@ -28,18 +30,36 @@ def read_host_info(tree: Tree) -> HostInfo:
         absent["processes"] = "processes of other users are hidden here (/proc is mounted with hidepid)"
     hostname = _read(tree, "/proc/sys/kernel/hostname", "hostname", absent)
     kernel = _read(tree, "/proc/sys/kernel/osrelease", "kernel", absent)
+    nodes, numa_cores = _numa(tree, absent)
+    memory_bytes = _memory_total(tree, absent)
+    governor, frequency_driver, clock_max_mhz = read_frequency_info(tree, absent)
+    container = container_kind(tree)
+    memory = read_memory_layout(
+        tree,
+        memory_bytes,
+        virtual_machine=virtual_machine,
+        container=container is not None,
+        absent=absent,
+    )
     return HostInfo(
         hostname=decode(hostname.strip()) if hostname else "localhost",
         kernel=decode(kernel.strip()) if kernel else None,
         cpu_model=_cpu_model(tree, cpuinfo, absent),
         logical_cores=cores,
         physical_cores=physical,
-        numa_nodes=_numa_nodes(tree, absent),
-        memory_total_bytes=_memory_total(tree, absent),
-        container=container_kind(tree),
+        numa_nodes=nodes,
+        memory_total_bytes=memory_bytes,
+        container=container,
         wsl=is_wsl(tree),
         virtual_machine=virtual_machine,
         disks=_disks(tree, virtual_machine, absent),
+        numa_cores=numa_cores,
+        cpu_governor=governor,
+        cpu_frequency_driver=frequency_driver,
+        cpu_clock_max_mhz=clock_max_mhz,
+        memory_modules=memory.modules,
+        memory_slot_count=memory.slots,
+        memory_channel_count=memory.channels,
         absent=absent,
     )
 
@@ -97,14 +117,38 @@ def _count_stat(tree: Tree, absent: dict[str, str]) -> int | None:
     return count or None
 
 
-def _numa_nodes(tree: Tree, absent: dict[str, str]) -> int | None:
+def _numa(tree: Tree, absent: dict[str, str]) -> tuple[int | None, tuple[tuple[int, ...], ...]]:
+    """(number of nodes, the cores of each by the node's number).
+
+    Numbers may have gaps and nodes may have no cores (the memory of a coherent GPU is a node of its
+    own): both are empty there.
+    """
     path = "/sys/devices/system/node"
     try:
-        count = sum(1 for name in tree.list(path) if _NODE.fullmatch(name))
+        nodes = sorted(int(name[4:]) for name in tree.list(path) if _NODE.fullmatch(name))
     except OSError as error:
-        absent["numa_nodes"] = why(error, path)
-        return None
-    return count or None
+        absent["numa_nodes"] = absent["numa_cores"] = why(error, path)
+        return None, ()
+    if not nodes:
+        absent["numa_cores"] = "this kernel knows no NUMA nodes"
+        return None, ()
+    try:
+        lists = {node: parse_cores(tree.read(f"{path}/node{node}/cpulist")) for node in nodes}
+    except UNREADABLE as error:
+        absent["numa_cores"] = why(error, f"{path}/node*/cpulist")
+        return len(nodes), ()
+    last = max((node for node in nodes if lists[node]), default=-1)
+    return len(nodes), tuple(lists.get(node, ()) for node in range(last + 1))
+
+
+def parse_cores(data: bytes) -> tuple[int, ...]:
+    """The cores of a list like 0-3,8,10-11. ValueError if it is none."""
+    cores: list[int] = []
+    for part in data.strip().split(b","):
+        first, _, last = part.partition(b"-")
+        if first:
+            cores += range(int(first), int(last or first) + 1)
+    return tuple(cores)
 
 
 def _memory_total(tree: Tree, absent: dict[str, str]) -> int | None:

@@ -8,6 +8,7 @@ from gpuwatch.model import HostReading
 from gpuwatch.sources.base import Clock
 from gpuwatch.sources.host.cpu import parse_stat
 from gpuwatch.sources.host.disks import DiskReader
+from gpuwatch.sources.host.frequency import NO_THROTTLE_COUNT, CpuClock, ThrottleCount
 from gpuwatch.sources.host.memory import (
     MEMINFO_FIELDS,
     PRESSURE_FIELDS,
@@ -36,12 +37,15 @@ class HostReader:
         self._page_bytes = page_bytes
         self._disks = DiskReader(tree)
         self._networks = NetworkReader(tree)
+        self._cpu_clock = CpuClock(tree)
+        self._throttling = ThrottleCount(tree)
 
     def read(self) -> HostReading:
         now_s = self._clock.monotonic_s()
         fields: dict[str, Any] = {}
         absent: dict[str, str] = {}
         self._cpu(fields, absent)
+        self._cores(fields, absent, now_s)
         self._load(fields, absent)
         self._numbers("/proc/meminfo", MEMINFO_FIELDS, parse_meminfo, fields, absent)
         self._numbers(
@@ -67,6 +71,17 @@ class HostReader:
             absent["runnable_count"] = "/proc/stat has no procs_running"
         else:
             fields["runnable_count"] = stat.runnable_count
+
+    def _cores(self, fields: dict[str, Any], absent: dict[str, str], now_s: float) -> None:
+        """Clock and heat of the cores that /proc/stat has just named."""
+        ids, busy_s = fields.get("core_ids", ()), fields.get("core_busy_s", ())
+        clock_mhz, reason = self._cpu_clock.read(ids, busy_s, now_s)
+        count = self._throttling.read(ids, now_s)
+        if clock_mhz is None:
+            absent["cpu_clock_mhz"] = reason
+        if count is None:
+            absent["cpu_throttle_count"] = NO_THROTTLE_COUNT
+        fields["cpu_clock_mhz"], fields["cpu_throttle_count"] = clock_mhz, count
 
     def _load(self, fields: dict[str, Any], absent: dict[str, str]) -> None:
         try:

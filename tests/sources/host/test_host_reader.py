@@ -25,10 +25,11 @@ def captured() -> FakeTree:
 
 def test_captured_tree_gives_every_field():
     reading = HostReader(DiskTree(str(WORKSTATION)), FakeClock(5.0).clock, page_bytes=4096).read()
-    assert reading.absent == {}
+    assert reading.absent == {"cpu_clock_mhz": "known after the first seconds"}
     assert reading.read_s == 5.0
     empty = [field.name for field in fields(HostReading) if getattr(reading, field.name) is None]
-    assert empty == []
+    assert empty == ["cpu_clock_mhz"]
+    assert reading.cpu_throttle_count == 17
     assert reading.runnable_count == 2
     assert reading.load_1m == 0.52
     assert reading.memory_available_bytes == 20000000 * 1024
@@ -45,6 +46,11 @@ def test_inventory_of_the_captured_tree():
     assert info.memory_total_bytes == 32768000 * 1024
     assert (info.container, info.wsl, info.virtual_machine) == (None, False, False)
     assert [(disk.name, disk.kind) for disk in info.disks] == [("nvme0n1", "nvme"), ("sda", "hdd")]
+    assert info.numa_cores == ((0, 1, 2, 3),)
+    assert (info.cpu_governor, info.cpu_frequency_driver) == ("powersave", "intel_pstate")
+    assert info.cpu_clock_max_mhz == 4900.0
+    assert [module.size_bytes for module in info.memory_modules] == [16 << 30, 16 << 30]
+    assert (info.memory_slot_count, info.memory_channel_count) == (4, 2)
     assert info.absent == {}
 
 
