@@ -13,7 +13,7 @@ from gpuwatch.sources.tree import Tree
 #: Sectors of this file are 512 bytes whatever the device says (admin-guide/iostats.rst).
 _SECTOR_BYTES = 512
 #: Never storage of a data set; nvme0c0n1 is one path of a multipath nvme0n1.
-_NOT_DISKS = re.compile(r"(loop|ram|zram|sr|fd)\d+|nvme\d+c\d+n\d+")
+NOT_DISKS = re.compile(r"(loop|ram|zram|sr|fd)\d+|nvme\d+c\d+n\d+")
 #: Whole disks by name, for trees without /sys/block.
 _WHOLE = re.compile(r"(sd|vd|xvd|hd|dasd)[a-z]+|nvme\d+n\d+|mmcblk\d+|pmem\d+")
 _LAYOUT_S = 30.0
@@ -25,7 +25,7 @@ def list_disks(tree: Tree) -> tuple[str, ...]:
         sorted(
             name.replace("!", "/")  # sysfs writes cciss/c0d0 as cciss!c0d0
             for name in tree.list("/sys/block")
-            if not _NOT_DISKS.fullmatch(name) and not _is_stacked(tree, name)
+            if not NOT_DISKS.fullmatch(name) and not _is_stacked(tree, name)
         )
     )
 

@@ -16,6 +16,14 @@ from gpuwatch.sources.tree import Tree
 #: A memory limit above this means none (version 1 writes 2^63 rounded down to a page).
 _NO_LIMIT_BYTES = 1 << 60
 _REFRESH_S = 30.0
+#: memory.stat makes the kernel add up the counters of all cores: up to milliseconds on large machines.
+_STATISTICS_S = 5.0
+#: Most telling name first. "total_" of version 1 includes the groups below, as version 2 always does.
+_FILE = {1: (b"\ntotal_cache ",), 2: (b"\nfile ",)}
+_REFAULTS = {
+    1: (b"\ntotal_workingset_refault_file ", b"\nworkingset_refault_file "),
+    2: (b"\nworkingset_refault_file ", b"\nworkingset_refault "),  # one for all before 5.9
+}
 
 
 class _Files(NamedTuple):
@@ -46,6 +54,7 @@ class CgroupReader:
         self._chains: dict[bytes, tuple[float, Chain]] = {}
         self._readings: dict[Chain, CgroupReading] = {}
         self._tick_s: float | None = None
+        self._statistics: dict[_Files, tuple[float, int | None, int | None]] = {}
 
     def locate(self, pid: int, now_s: float) -> Chain:
         """OSError if the process is gone or this kernel has no control groups."""
@@ -66,7 +75,7 @@ class CgroupReader:
             self._readings.clear()
         reading = self._readings.get(chain)
         if reading is None:
-            reading = self._readings[chain] = self._read(chain)
+            reading = self._readings[chain] = self._read(chain, now_s)
         return reading
 
     def _walk(self, content: bytes, mounts: tuple[Mount, ...]) -> Chain:
@@ -118,11 +127,12 @@ class CgroupReader:
         except UNREADABLE:
             return None
 
-    def _read(self, chain: Chain) -> CgroupReading:
-        used = None
+    def _read(self, chain: Chain, now_s: float) -> CgroupReading:
+        used = file_bytes = refaults = None
         if chain.memory is not None:
             name = "memory.current" if chain.memory.version == 2 else "memory.usage_in_bytes"
             used = self._number(f"{chain.memory.directory}/{name}")
+            file_bytes, refaults = self._memory_statistics(chain.memory, now_s)
         periods = throttled_periods = throttled_us = None
         if chain.cpu is not None:
             periods, throttled_periods, throttled_us = self._throttling(chain.cpu)
@@ -134,7 +144,26 @@ class CgroupReader:
             throttled_us=throttled_us,
             memory_limit_bytes=chain.memory_limit_bytes,
             memory_used_bytes=used,
+            memory_file_bytes=file_bytes,
+            refault_count=refaults,
         )
+
+    def _memory_statistics(self, files: _Files, now_s: float) -> tuple[int | None, int | None]:
+        """(page cache in bytes, refaults of file pages), at most so old as `_STATISTICS_S`."""
+        known = self._statistics.get(files)
+        if known is None or now_s - known[0] >= _STATISTICS_S:
+            if len(self._statistics) > 256:
+                self._statistics.clear()
+            try:
+                data = b"\n" + self._tree.read(f"{files.directory}/memory.stat")
+            except OSError:
+                data = b""
+            known = self._statistics[files] = (
+                now_s,
+                _first_number(data, _FILE[files.version]),
+                _first_number(data, _REFAULTS[files.version]),
+            )
+        return known[1], known[2]
 
     def _throttling(self, files: _Files) -> tuple[int | None, int | None, int | None]:
         """Version 2 counts microseconds, version 1 nanoseconds."""
@@ -148,6 +177,11 @@ class CgroupReader:
             nanoseconds = number_after(data, b"\nthrottled_time ")
             spent = None if nanoseconds is None else nanoseconds // 1000
         return number_after(data, b"\nnr_periods "), number_after(data, b"\nnr_throttled "), spent
+
+
+def _first_number(data: bytes, keys: tuple[bytes, ...]) -> int | None:
+    found = (number_after(data, key) for key in keys)
+    return next((number for number in found if number is not None), None)
 
 
 def _groups(content: bytes) -> list[tuple[frozenset[str], str]]:

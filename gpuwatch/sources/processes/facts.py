@@ -1,47 +1,36 @@
-"""What a process has loaded and whether it serves: slow looks, once per process and rarely again.
+"""What a process has loaded, how it was started and whether it serves: slow looks, rarely repeated.
 
 Libraries load late (a decoder with the first image, cuDNN with the first convolution), so the look
 is repeated after 30 s, after 2 minutes, and then every 10 minutes.
 """
 
 import re
+from typing import Any
 
-from gpuwatch.clean import decode
-from gpuwatch.model import ProcessFacts
-from gpuwatch.sources.host.text import why
+from gpuwatch.model import ProcessFacts, ProcessRole
+from gpuwatch.sources.host.text import UNREADABLE, why
+from gpuwatch.sources.processes.datafiles import NOT_YET
+from gpuwatch.sources.processes.environment import OVERWRITTEN, read_environment
+from gpuwatch.sources.processes.libraries import (
+    decoder_of,
+    frameworks_of,
+    libraries_of_interest,
+    mapped_paths,
+    paths_of_interest,
+)
+from gpuwatch.sources.processes.wrappers import ReadStat, read_wrappers
 from gpuwatch.sources.tree import Tree
 
 #: Ages of the facts of a process at which they are read again, in seconds after the first look.
 _AGAIN_S = (30.0, 120.0)
 _THEN_EVERY_S = 600.0
-
-#: Base names worth keeping: GPU stack, frameworks, communication, decoders.
-_OF_INTEREST = re.compile(
-    rb"lib(torch|c10|cuda|cudart|cublas|cudnn|cufft|curand|cusparse|cusolver|nvrtc|nvjpeg|nccl|nvinfer|nvcuvid"
-    rb"|tensorflow|jax|xla|dali|onnxruntime|mpi|ucp|gloo|jpeg|turbojpeg|png|webp|tiff|avcodec|avformat|sndfile)[\w.+-]*"
-    rb"|xla_extension[\w.-]*|_imaging[\w.-]*|cv2[\w.-]*|decord[\w.-]*"
-)
-_FRAMEWORKS = (
-    ("torch", ("libtorch_cpu", "libtorch_python", "libtorch_cuda", "libtorch.so")),
-    ("tensorflow", ("libtensorflow",)),
-    ("jax", ("libjax", "xla_extension")),
-)
-#: The first that is mapped names the decoder.
-_DECODERS = (
-    ("PIL", ("_imaging",)),
-    ("cv2", ("cv2",)),
-    ("turbojpeg", ("libturbojpeg",)),
-    ("nvjpeg", ("libnvjpeg",)),
-    ("DALI", ("libdali",)),
-    ("decord", ("decord", "libdecord")),
-    ("ffmpeg", ("libavcodec",)),
-    ("sndfile", ("libsndfile",)),
-    ("jpeg", ("libjpeg",)),
-)
-_MOST_LIBRARIES = 60
 _MOST_LINKS = 512
 _LISTENING = re.compile(rb"^\s*\d+: \S+ \S+ 0A +(?:\S+ +){5}(\d+)", re.MULTILINE)
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
+_FROM_MAPS = ("libraries", "library_paths", "frameworks", "decoder")
+_TRAINERS_ONLY = "looked up for trainers only"
+_NOT_WORKERS = "looked up for trainers and busy strangers only"
+NO_ENVIRONMENT = "its environment may be read by its owner and root only"
 
 
 def next_look_s(first_s: float, now_s: float) -> float:
@@ -51,66 +40,69 @@ def next_look_s(first_s: float, now_s: float) -> float:
     return first_s + next(later, age + _THEN_EVERY_S)
 
 
-def mapped_names(maps: bytes) -> frozenset[bytes]:
-    """Base names of all mapped files; a library replaced on disk keeps its name."""
-    names = set()
-    for line in maps.split(b"\n"):
-        at = line.find(b"/")
-        if at >= 0:
-            path = line[at:].removesuffix(b" (deleted)")
-            names.add(path[path.rfind(b"/") + 1 :])
-    return frozenset(names)
+def read_facts(tree: Tree, pid: int, session_id: int, role: ProcessRole, stat_of: ReadStat) -> ProcessFacts:
+    """Never raises. Trainers are asked for everything but their data (see datafiles.py)."""
+    found: dict[str, Any] = {}
+    absent: dict[str, str] = {"data_mounts": NOT_YET if role is ProcessRole.TRAINER else _TRAINERS_ONLY}
+    _read_libraries(tree, pid, found, absent)
+    if role is ProcessRole.TRAINER:
+        _read_sockets(tree, pid, found, absent)
+    else:
+        absent["listening"] = _TRAINERS_ONLY
+    if role is ProcessRole.WORKER:
+        absent.update(environment=_NOT_WORKERS, wrappers=_NOT_WORKERS)
+    else:
+        _read_start(tree, pid, stat_of, found, absent)
+    return ProcessFacts(session_id=session_id, absent=absent, **found)
 
 
-def read_facts(tree: Tree, pid: int, session_id: int, sockets: bool) -> ProcessFacts:
-    """Never raises. `sockets`: also look for listening sockets (one link per open file)."""
-    absent: dict[str, str] = {}
-    libraries: tuple[str, ...] | None = None
-    frameworks: tuple[str, ...] | None = None
-    decoder: str | None = None
+def _read_libraries(tree: Tree, pid: int, found: dict[str, Any], absent: dict[str, str]) -> None:
     try:
-        names = _mapped(tree, pid)
+        maps = tree.read(f"/proc/{pid}/maps")
+        if not maps:  # every living program maps something: its memory is gone already
+            raise ProcessLookupError("no memory")
     except OSError as error:
-        reason = _why_maps(error, pid)
-        absent.update(libraries=reason, frameworks=reason, decoder=reason)
-    else:
-        libraries = libraries_of_interest(names)
-        frameworks = tuple(name for name, marks in _FRAMEWORKS if _any_starts(libraries, marks))
-        decoder = next((name for name, marks in _DECODERS if _any_starts(libraries, marks)), None)
-        if decoder is None:
-            absent["decoder"] = "no decoder library is loaded"
-    listening = None
-    if sockets:
-        try:
-            listening = _is_listening(tree, pid)
-        except OSError as error:
-            absent["listening"] = why(error, f"/proc/{pid}/fd")
-    else:
-        absent["listening"] = "looked up for trainers only"
-    return ProcessFacts(libraries, frameworks, decoder, listening, session_id, absent=absent)
+        reason = "its libraries may be read by its owner and root only"
+        if not isinstance(error, PermissionError):
+            reason = why(error, f"/proc/{pid}/maps")
+        absent.update(dict.fromkeys(_FROM_MAPS, reason))
+        return
+    paths = mapped_paths(maps)
+    libraries = libraries_of_interest(path[path.rfind(b"/") + 1 :] for path in paths)
+    decoder = decoder_of(libraries)
+    found.update(
+        libraries=libraries,
+        library_paths=paths_of_interest(paths),
+        frameworks=frameworks_of(libraries),
+        decoder=decoder,
+    )
+    if decoder is None:
+        absent["decoder"] = "no decoder library is loaded"
 
 
-def _mapped(tree: Tree, pid: int) -> frozenset[bytes]:
-    """Every living program maps something; an empty list means that its memory is gone already."""
-    maps = tree.read(f"/proc/{pid}/maps")
-    if not maps:
-        raise ProcessLookupError("no memory")
-    return mapped_names(maps)
+def _read_start(
+    tree: Tree, pid: int, stat_of: ReadStat, found: dict[str, Any], absent: dict[str, str]
+) -> None:
+    """How it was started: variables and wrappers."""
+    try:
+        found["environment"] = read_environment(tree, pid)
+    except PermissionError:
+        absent["environment"] = NO_ENVIRONMENT
+    except ValueError:
+        absent["environment"] = OVERWRITTEN
+    except OSError as error:
+        absent["environment"] = why(error, f"/proc/{pid}/environ")
+    try:
+        found["wrappers"] = read_wrappers(tree, pid, stat_of)
+    except UNREADABLE:
+        absent["wrappers"] = "not all processes above it can be seen"
 
 
-def _why_maps(error: OSError, pid: int) -> str:
-    if isinstance(error, PermissionError):
-        return "its libraries may be read by its owner and root only"
-    return why(error, f"/proc/{pid}/maps")
-
-
-def libraries_of_interest(names: frozenset[bytes]) -> tuple[str, ...]:
-    found = sorted(decode(name) for name in names if b".so" in name and _OF_INTEREST.fullmatch(name))
-    return tuple(found[:_MOST_LIBRARIES])
-
-
-def _any_starts(libraries: tuple[str, ...], marks: tuple[str, ...]) -> bool:
-    return any(library.startswith(marks) for library in libraries)
+def _read_sockets(tree: Tree, pid: int, found: dict[str, Any], absent: dict[str, str]) -> None:
+    try:
+        found["listening"] = _is_listening(tree, pid)
+    except OSError as error:
+        absent["listening"] = why(error, f"/proc/{pid}/fd")
 
 
 def _is_listening(tree: Tree, pid: int) -> bool:

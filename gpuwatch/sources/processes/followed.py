@@ -1,6 +1,8 @@
 """One process that is followed from tick to tick: its rarely changing side, and its reading."""
 
-from gpuwatch.model import ProcessFacts, ProcessKey, ProcessReading, ProcessRole, ThreadReading
+from dataclasses import replace
+
+from gpuwatch.model import DataMount, ProcessFacts, ProcessKey, ProcessReading, ProcessRole, ThreadReading
 from gpuwatch.sources.host.text import TICKS_PER_S, UNREADABLE, why
 from gpuwatch.sources.processes.cgroups import CgroupReader, Chain
 from gpuwatch.sources.processes.stat import Io, Stat, parse_command, parse_io, parse_uid
@@ -44,9 +46,30 @@ class Followed:
         self._threads: ThreadWatch | None = None
         self._io_allowed = True
         self._name = ""
+        self._mounts: tuple[tuple[DataMount, ...] | None, str] | None = None
         self._absent: dict[str, str] = {}
         self._due_s = now_s
         self._read_uid(pid)
+
+    def learn(self, facts: ProcessFacts) -> None:
+        """Facts were read; what is known of the data stays."""
+        self.facts = facts
+        self._apply_mounts()
+
+    def learn_mounts(self, mounts: tuple[DataMount, ...] | None, reason: str) -> None:
+        """Where the open data files of this trainer and its workers lie, or why nobody knows."""
+        if self._mounts != (mounts, reason):
+            self._mounts = (mounts, reason)
+            self._apply_mounts()
+
+    def _apply_mounts(self) -> None:
+        if self.facts is None or self._mounts is None:
+            return
+        mounts, reason = self._mounts
+        absent = {name: text for name, text in self.facts.absent.items() if name != "data_mounts"}
+        if mounts is None:
+            absent["data_mounts"] = reason
+        self.facts = replace(self.facts, data_mounts=mounts, absent=absent)
 
     def refresh(self, stat: Stat, now_s: float) -> None:
         """The slow side, every 20 to 40 s (not all processes in one tick) and after an exec."""
@@ -85,6 +108,8 @@ class Followed:
             age_s = None  # a container's own uptime with the host's start times
         if age_s is None:
             self._note("age_s", "start time and uptime do not belong to the same clock")
+        if stat.last_core is None:
+            self._note("last_core", "this kernel does not tell it")
         cgroup = None if self._chain is None else around.cgroups.read(self._chain, now_s)
         quota = None if cgroup is None else cgroup.quota_cores
         limits = [float(limit) for limit in (self._affinity, quota) if limit is not None]
@@ -115,6 +140,7 @@ class Followed:
             affinity_cores=self._affinity,
             cgroup=cgroup,
             threads=threads,
+            last_core=stat.last_core,
             facts=self.facts,
             absent=self._absent,
         )

@@ -1,4 +1,4 @@
-"""Processes once per tick: trainers with their descendants, and who else uses the CPU."""
+"""Processes once per tick: trainers with their descendants, workers left over, and who else uses the CPU."""
 
 import mmap
 from collections.abc import Callable, Iterable, Mapping
@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from gpuwatch.model import ProcessKey, ProcessReading, ProcessRole
 from gpuwatch.sources.base import Clock
 from gpuwatch.sources.host.text import UNREADABLE, number_after
+from gpuwatch.sources.processes.datafiles import DataFiles
 from gpuwatch.sources.processes.facts import next_look_s, read_facts
 from gpuwatch.sources.processes.family import FamilyTree, roots
 from gpuwatch.sources.processes.followed import Followed, Surroundings, ended
-from gpuwatch.sources.processes.roles import Member, assign_roles
+from gpuwatch.sources.processes.roles import Member, assign_roles, is_worker_name
 from gpuwatch.sources.processes.stat import Stat, parse_stat
 from gpuwatch.sources.processes.table import ProcessTable
 from gpuwatch.sources.processes.users import UserNames, system_user
@@ -18,6 +19,10 @@ from gpuwatch.sources.tree import Tree, repeated
 
 #: Rows for processes outside the job.
 MOST_OTHERS = 3
+MOST_ORPHANS = 16
+#: A stranger that uses a whole core may be a training that missed its GPU: its libraries are looked at.
+#: A little below 1, because a single thread never measures quite that.
+_FACTS_CORES = 0.9
 #: Unnamed threads of all trainers together that are looked at per tick.
 _SCAN_THREADS = 24
 #: Desktop programs that show up with a compute context of their own (C+G).
@@ -47,6 +52,7 @@ class ProcessReader:
         self._table = ProcessTable(tree)
         self._family = FamilyTree(tree, self._table)
         self._visibility = Visibility(tree)
+        self._data = DataFiles(tree)
         self._followed: dict[int, Followed] = {}
         self._stats: dict[int, Stat | None] = {}
         self._ended: set[int] = set()
@@ -57,7 +63,7 @@ class ProcessReader:
         """(readings, number of listed processes that cannot be seen from here).
 
         `gpu_processes`: the driver's pids with their kind, "C", "G", "C+G" or "MPS". Order of the
-        readings: each trainer followed by its descendants, then graphics, then others, busiest first.
+        readings: each trainer followed by its descendants, then graphics, orphans, and others, busiest first.
         """
         self._stats.clear()
         self._table.advance(now_s)
@@ -72,11 +78,16 @@ class ProcessReader:
         job = {reading.pid for reading in readings}
         for pid in graphics:
             readings += self._read_one(pid, ProcessRole.GRAPHICS, None, uptime_s, now_s)
-        for pid in self._others(job | set(graphics)):
+        taken = job | set(graphics)
+        orphans = self._orphans(taken)
+        for pid in orphans:
+            readings += self._read_one(pid, ProcessRole.ORPHAN, None, uptime_s, now_s)
+        for pid in self._others(taken | set(orphans)):
             readings += self._read_one(pid, ProcessRole.OTHER, None, uptime_s, now_s)
         present = {reading.pid for reading in readings}
         self._followed = {pid: one for pid, one in self._followed.items() if pid in present}
         self._read_facts(now_s)
+        self._look_for_data(readings, now_s)
         return (*readings, *gone), hidden
 
     def _sort_out(
@@ -158,6 +169,29 @@ class ProcessReader:
         followed.role = role
         return [followed.read(stat, trainer, uptime_s, now_s, scan)]
 
+    def _orphans(self, taken: set[int]) -> list[int]:
+        """Workers that live on after their trainer; a container's process 1 may be their trainer."""
+        found = []
+        for pid in self._table.orphans():
+            stat = self._stat(pid) if pid not in taken else None
+            if stat is None or stat.gone or not is_worker_name(stat.name):
+                continue
+            if self._is_orphan(pid) or not self._same_program(pid, stat.parent_pid):
+                found.append(pid)
+        return found[:MOST_ORPHANS]
+
+    def _is_orphan(self, pid: int) -> bool:
+        followed = self._followed.get(pid)
+        return followed is not None and followed.role is ProcessRole.ORPHAN
+
+    def _same_program(self, pid: int, parent_pid: int) -> bool:
+        """A worker that was forked has its trainer's command line."""
+        try:
+            command = self._tree.read(f"/proc/{pid}/cmdline")
+            return bool(command) and command == self._tree.read(f"/proc/{parent_pid}/cmdline")
+        except OSError:
+            return False
+
     def _others(self, job: set[int]) -> Iterable[int]:
         """The busiest processes that belong to no GPU job; gpuwatch itself is not one of them."""
         found = []
@@ -176,7 +210,7 @@ class ProcessReader:
         due = [
             followed
             for followed in self._followed.values()
-            if followed.role in (ProcessRole.TRAINER, ProcessRole.WORKER) and followed.facts_due_s <= now_s
+            if followed.facts_due_s <= now_s and self._wants_facts(followed)
         ]
         if not due:
             return
@@ -186,8 +220,19 @@ class ProcessReader:
             return
         if one.facts_first_s is None:
             one.facts_first_s = now_s
-        one.facts = read_facts(self._tree, one.key[0], stat.session_id, one.role is ProcessRole.TRAINER)
+        one.learn(read_facts(self._tree, one.key[0], stat.session_id, one.role, self._stat))
         one.facts_due_s = next_look_s(one.facts_first_s, now_s)
+
+    def _wants_facts(self, followed: Followed) -> bool:
+        if followed.role is ProcessRole.OTHER:
+            return followed.facts is not None or self._table.cores(followed.key[0]) >= _FACTS_CORES
+        return followed.role in (ProcessRole.TRAINER, ProcessRole.WORKER)
+
+    def _look_for_data(self, readings: list[ProcessReading], now_s: float) -> None:
+        trainer = self._data.look(readings, now_s)
+        followed = None if trainer is None else self._followed.get(trainer[0])
+        if trainer is not None and followed is not None and followed.key == trainer:
+            followed.learn_mounts(*self._data.of(trainer))
 
     def _stat(self, pid: int) -> Stat | None:
         """This tick's stat of a process, read once."""

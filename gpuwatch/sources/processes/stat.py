@@ -22,6 +22,7 @@ class Stat(NamedTuple):
     thread_count: int
     start_ticks: int
     rss_pages: int
+    last_core: int | None  # of the main thread
 
     @property
     def gone(self) -> bool:
@@ -50,12 +51,14 @@ def parse_stat(data: bytes) -> Stat:
         thread_count=int(words[17]),
         start_ticks=int(words[19]),
         rss_pages=int(words[21]),
+        last_core=int(words[36]) if len(words) > 36 else None,
     )
 
 
 class Brief(NamedTuple):
     """What the round over all processes needs of a stat line."""
 
+    name: bytes
     parent_pid: int
     kernel_thread: bool
     cpu_ticks: int
@@ -64,8 +67,10 @@ class Brief(NamedTuple):
 
 def parse_brief(data: bytes) -> Brief:
     """The cheap part of `parse_stat`, with the same errors."""
-    words = data[data.rindex(b")") + 1 :].split(None, 20)
+    closing = data.rindex(b")")
+    words = data[closing + 1 :].split(None, 20)
     return Brief(
+        name=data[data.index(b"(") + 1 : closing],
         parent_pid=int(words[1]),
         kernel_thread=bool(int(words[6]) & _KERNEL_THREAD),
         cpu_ticks=int(words[11]) + int(words[12]),

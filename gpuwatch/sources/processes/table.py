@@ -1,4 +1,5 @@
-"""All processes of the machine, seen once in ten seconds: who is whose child, who uses the CPU.
+"""All processes of the machine, seen once in ten seconds: who is whose child, who uses the CPU, and
+which data loader workers are left over.
 
 Reading every /proc/PID/stat costs 20 µs each, so a round is spread over the ticks. Kernel threads
 (thousands on a big machine) are looked at again only now and then.
@@ -8,6 +9,7 @@ import math
 from dataclasses import dataclass
 
 from gpuwatch.sources.host.text import TICKS_PER_S, UNREADABLE
+from gpuwatch.sources.processes.roles import is_worker_name
 from gpuwatch.sources.processes.stat import Brief, parse_brief
 from gpuwatch.sources.tree import Tree
 
@@ -16,16 +18,23 @@ _MOST_PER_TICK = 100  # 2 ms; a machine with more than 1000 processes gets longe
 _KERNEL_ROUNDS = 6
 #: Below this share of a core a process outside the job is not worth a row.
 _HOG_CORES = 0.1
+#: Who takes in orphans besides process 1: the user's own manager.
+_USER_MANAGER = b"systemd"
+#: In a container a training may be process 1 itself; its workers are no orphans.
+_TRAINING = (b"python", b"pt_")
 
 
 @dataclass(slots=True)
 class _Entry:
     start_ticks: int
     parent_pid: int
+    name: bytes
     kernel_thread: bool
     cpu_ticks: int
     read_s: float
     cores: float | None = None
+    #: A worker that had the same parent one round ago: workers end within seconds after their trainer.
+    stays: bool = False
 
 
 class ProcessTable:
@@ -36,6 +45,7 @@ class ProcessTable:
         self._entries: dict[int, _Entry] = {}
         self._children: dict[int, list[int]] = {}
         self._hogs: list[int] = []
+        self._orphans: list[int] = []
         self._queue: list[int] = []
         self._per_s = 0.0
         self._round = 0
@@ -66,6 +76,15 @@ class ProcessTable:
         """Processes that use a tenth of a core or more, the busiest first."""
         return self._hogs
 
+    def cores(self, pid: int) -> float:
+        """CPU use of a process in the last round, in cores; 0 while it is not known."""
+        entry = self._entries.get(pid)
+        return 0.0 if entry is None or entry.cores is None else entry.cores
+
+    def orphans(self) -> list[int]:
+        """Data loader workers whose trainer is gone for a round or longer, lowest pid first."""
+        return self._orphans
+
     def _begin(self, now_s: float) -> None:
         self._round_s = now_s
         self._round += 1
@@ -90,13 +109,18 @@ class ProcessTable:
         except UNREADABLE:
             self._entries.pop(pid, None)
             return
+        before = self._entries.get(pid)
         self._entries[pid] = _Entry(
             stat.start_ticks,
             stat.parent_pid,
+            stat.name,
             stat.kernel_thread,
             stat.cpu_ticks,
             now_s,
-            _cores(self._entries.get(pid), stat, now_s),
+            _cores(before, stat, now_s),
+            stays=_is_worker(stat.name)
+            and before is not None
+            and (before.start_ticks, before.parent_pid) == (stat.start_ticks, stat.parent_pid),
         )
 
     def _finish(self) -> None:
@@ -110,6 +134,19 @@ class ProcessTable:
                 busy.append((entry.cores, pid))
         self._children = children
         self._hogs = [pid for _, pid in sorted(busy, reverse=True)]
+        self._orphans = sorted(
+            pid for pid, entry in self._entries.items() if entry.stays and self._adopted(entry.parent_pid)
+        )
+
+    def _adopted(self, parent_pid: int) -> bool:
+        parent = self._entries.get(parent_pid)
+        if parent_pid == 1:
+            return parent is None or not parent.name.startswith(_TRAINING)
+        return parent is not None and parent.name == _USER_MANAGER
+
+
+def _is_worker(name: bytes) -> bool:
+    return name.startswith(b"pt_") and is_worker_name(name.decode("ascii", "replace"))
 
 
 def _cores(before: _Entry | None, stat: Brief, now_s: float) -> float | None:

@@ -6,7 +6,7 @@ uses the GPU by its own look: it maps libcuda or holds a device file open.
 """
 
 from gpuwatch.sources.host.container import container_kind
-from gpuwatch.sources.processes.facts import mapped_names
+from gpuwatch.sources.processes.libraries import mapped_names
 from gpuwatch.sources.tree import Tree
 
 #: Inode of the first pid namespace (include/linux/proc_ns.h, PROC_PID_INIT_INO).

@@ -6,7 +6,7 @@ UPTIME_S = 10_000.0
 
 
 def stat_line(
-    pid, name=b"python", parent=1, *, state=b"S", ticks=0, start=900_000, threads=1, flags=0, rss=100
+    pid, name=b"python", parent=1, *, state=b"S", ticks=0, start=900_000, threads=1, flags=0, rss=100, core=3
 ):
     fields = [
         state,
@@ -33,7 +33,8 @@ def stat_line(
         rss,
     ]
     words = b" ".join(word if isinstance(word, bytes) else b"%d" % word for word in fields)
-    return b"%d (%s) %s 18446744073709551615 0 0\n" % (pid, name, words)
+    rest = b" 0" * 12 + b" 17 %d 0 0\n" % core  # fields 26 to 38, then the core
+    return b"%d (%s) %s 18446744073709551615%s" % (pid, name, words, rest)
 
 
 def io_file(read_chars=0, read_calls=0, read_bytes=0, write_bytes=0):
@@ -71,6 +72,7 @@ class Machine(FakeTree):
         self.files[f"{base}/status"] = b"Name:\tx\nUid:\t%d\t0\t0\t0\n" % uid
         self.files[f"{base}/cgroup"] = b"0::/\n"
         self.files[f"{base}/io"] = io_file()
+        self.files[f"{base}/environ"] = b"PATH=/usr/bin\0"
         self.files[f"{base}/maps"] = b"7f05-7f06 rw-p 00000000 00:00 0 [heap]\n"
         self.files[f"{base}/task/{pid}/stat"] = self.files[f"{base}/stat"]
         children = f"/proc/{parent}/task/{parent}/children"

@@ -3,7 +3,14 @@ from fake_machine import io_file, stat_line
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwatch.sources.processes.facts import libraries_of_interest, mapped_names, next_look_s
+from gpuwatch.sources.processes.environment import ALLOWED, parse_environment
+from gpuwatch.sources.processes.facts import next_look_s
+from gpuwatch.sources.processes.libraries import (
+    libraries_of_interest,
+    mapped_names,
+    mapped_paths,
+    paths_of_interest,
+)
 from gpuwatch.sources.processes.mounts import cgroup_mounts, unescape
 from gpuwatch.sources.processes.stat import (
     parse_brief,
@@ -13,6 +20,7 @@ from gpuwatch.sources.processes.stat import (
     parse_stat,
     parse_uid,
 )
+from gpuwatch.sources.processes.storage import parse_places
 
 REFUSALS = (ValueError, IndexError)
 
@@ -23,7 +31,13 @@ def test_stat_fields():
     assert (stat.cpu_ticks, stat.start_ticks, stat.thread_count, stat.rss_pages) == (250, 123, 3, 9)
     assert stat.major_faults == 7
     assert (stat.group_id, stat.session_id) == (42, 42)
+    assert stat.last_core == 3
     assert not stat.kernel_thread
+
+
+def test_a_stat_line_of_an_old_kernel_has_no_core():
+    line = stat_line(42, b"python", 7)
+    assert parse_stat(b" ".join(line.split()[:30])).last_core is None
 
 
 def test_kernel_threads_are_told_by_their_flag():
@@ -58,6 +72,11 @@ def test_junk_is_refused_plainly(data):
     cgroup_mounts(data)
     libraries_of_interest(mapped_names(data))
     unescape(data)
+    parse_places(data)
+    try:
+        assert parse_environment(data).keys() <= ALLOWED
+    except ValueError:
+        assert b"=" not in data
 
 
 def test_io_and_schedstat():
@@ -104,6 +123,22 @@ def test_libraries_of_interest():
         "_imaging.cpython-311-x86_64-linux-gnu.so",
         "libcudnn_engines_precompiled.so.9",
         "libtorch_cuda.so",
+    )
+
+
+def test_two_copies_of_a_library_are_one_name_and_two_paths():
+    maps = (
+        b"7f00-7f01 r-xp 0 08:01 12 /opt/cuda/lib64/libcudnn.so.8.9.7\n"
+        b"7f01-7f02 r-xp 0 08:01 13 /venv/nvidia/cudnn/lib/libcudnn.so.9\n"
+        b"7f02-7f03 r-xp 0 08:01 14 /home/a/libcudnn.so.9 (deleted)\n"
+        b"7f03-7f04 r-xp 0 08:01 15 /usr/lib/libc.so.6\n"
+    )
+    paths = mapped_paths(maps)
+    assert libraries_of_interest(mapped_names(maps)) == ("libcudnn.so.8.9.7", "libcudnn.so.9")
+    assert paths_of_interest(paths) == (
+        "/opt/cuda/lib64/libcudnn.so.8.9.7",
+        "/home/a/libcudnn.so.9",
+        "/venv/nvidia/cudnn/lib/libcudnn.so.9",
     )
 
 
