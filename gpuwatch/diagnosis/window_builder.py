@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpuwatch.diagnosis.episodes import EpisodeTracker
 from gpuwatch.diagnosis.jobs import JobTracker, job_group
 from gpuwatch.diagnosis.jobs_family import Family
 from gpuwatch.diagnosis.jobs_view import job_view
 from gpuwatch.diagnosis.ledger import Claims, LedgerBook
 from gpuwatch.diagnosis.ledger_parts import NOBODY, Claimed
+from gpuwatch.diagnosis.paces import PaceTracker
 from gpuwatch.diagnosis.references import IDLE_UTILIZATION, ReferenceLearner
 from gpuwatch.diagnosis.shape import shape_of
 from gpuwatch.diagnosis.shape_series import utilization_series
@@ -55,6 +57,8 @@ class GpuMemory:
     shape: Shape = field(default_factory=lambda: Shape(ShapeKind.UNKNOWN))
     job: JobView | None = None
     kin: Family = field(default_factory=Family)
+    episodes: EpisodeTracker = field(default_factory=EpisodeTracker)
+    paces: PaceTracker = field(default_factory=PaceTracker)
     group: tuple[object, ...] | None = None  # equal for the GPUs of one job
     frozen: str = ""  # why nothing may start or end: lost, stale
     new_job: bool = False
@@ -128,6 +132,8 @@ class GpuMemory:
             self.group = job_group(process)
         if self.new_job:
             self.references.new_job()
+            self.episodes.reset()
+            self.paces.reset()
             self.job, self.shape = None, Shape(ShapeKind.UNKNOWN)
             self._measure_due_s = sample.monotonic_s + self.offset_s
             self._alike = 0
@@ -137,6 +143,10 @@ class GpuMemory:
         now = sample.monotonic_s
         trainer = self.tracker.trainer
         self.kin.update(now, sample.processes or (), None if trainer is None else trainer.key)
+        state = self.tracker.status.state
+        process = None if trainer is None else trainer.process
+        if not self.frozen:
+            self.episodes.update(now, state, self.tracker.low_since_s, history, process, self.kin.recent)
         if self.frozen or now + 0.5 * sample.interval_s < self._measure_due_s:
             return
         before = self.shape.kind
@@ -147,6 +157,7 @@ class GpuMemory:
         due = self._measure_due_s + every_s
         self._measure_due_s = due if due > now else now + every_s
         self.references.note_shape(now, self.shape)
+        self.paces.update(now, state, self.tracker.steady_s, self.shape, history, self.entity)
         self.job = (
             None
             if trainer is None or trainer.process is None
@@ -190,6 +201,8 @@ class GpuMemory:
             peers_ratio=self.ledger.ratio(LedgerKey.WAITING_PEERS),
             events=tuple(event for event in events if event.gpu == self.uuid) if events else (),
             host_memo=host_memo,
+            episodes=tuple(self.episodes.episodes),
+            paces=tuple(self.paces.paces),
         )
 
 
