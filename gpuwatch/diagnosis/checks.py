@@ -26,6 +26,8 @@ NO_GPU = "no GPU to look at"
 _SURE = (Confidence.MEASURED, Confidence.LIKELY)
 #: Notes of more rules than this do not fit a line.
 MAX_NOTES = 3
+#: Rules that look at a quarter of an hour keep no row waiting for it.
+LONGEST_WAIT_S = 120.0
 
 
 def check_results(
@@ -90,12 +92,18 @@ def _without_finding(check: Check, tracks: Sequence[Track]) -> CheckResult:
 
 
 def _soonest(tracks: Sequence[Track]) -> tuple[float, str] | None:
-    """The nearest look that only needs time, of rules that may look at all."""
+    """The nearest look that only needs time, of rules that may look at all.
+
+    Looks that need many minutes do not hold up a row in which others have found nothing.
+    """
+    cleared = any(isinstance(track.outcome, Clear) for track in tracks)
     return min(
         (
             (track.outcome.seconds_left, track.outcome.reason)
             for track in tracks
-            if isinstance(track.outcome, Abstain) and track.outcome.seconds_left is not None
+            if isinstance(track.outcome, Abstain)
+            and track.outcome.seconds_left is not None
+            and (track.outcome.seconds_left <= LONGEST_WAIT_S or not cleared)
         ),
         default=None,
     )

@@ -1,0 +1,192 @@
+"""R53, R54, R56: GPUs of one job that wait for each other: for a late one, for the link, for ever.
+
+A kernel of a collective spins while it waits, so a waiting GPU shows full utilization (nccl#968).
+"""
+
+from collections.abc import Sequence
+
+from gpuwatch.diagnosis.catalogue import PLACES
+from gpuwatch.diagnosis.interface import Abstain, Clear, Fires, Outcome
+from gpuwatch.diagnosis.rules.common import missing
+from gpuwatch.diagnosis.rules.gpus.peers import (
+    ALONE,
+    WINDOW_S,
+    all_steady,
+    link_bytes_per_s,
+    means,
+    middle,
+    name,
+    own_reason,
+    power_share,
+    team,
+    uuid,
+)
+from gpuwatch.diagnosis.window import Window
+from gpuwatch.model import Confidence, Evidence, Layer, Severity
+
+#: Waiting that counts, and how much less the late card waits; 10 % is Kineto's share for communication.
+WAIT_RATIO, WAIT_EXIT_RATIO = 0.10, 0.06
+LATE_PART, LATE_EXIT_PART = 1 / 3, 0.6
+EVEN_PART = 2.0  # all wait alike
+#: A link this full during the waits limits them (our own).
+LINK_FULL = 0.60
+LANE_BYTES_PER_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.97e9, 5: 3.94e9, 6: 7.56e9}
+#: Outliers among at least three (XProf needs as many): a clock this much lower, at equal load.
+OUTLIER_CLOCK, OUTLIER_MEMBERS = 0.85, 3
+
+# -- collective-hang: 100 % at about 70 W in the reports; times our own
+HANG_UTILIZATION, HANG_MEMORY, HANG_POWER = 0.95, 0.03, 0.25
+HANG_LINK_BYTES_PER_S, HANG_S, HANG_CRITICAL_S = 20e6, 120.0, 300.0
+MOVES_MEMORY = 0.10
+SUSPECT_UTILIZATION = 0.05
+
+
+def straggler_card(window: Window, active: bool) -> Outcome:
+    """R53: most GPUs wait much, one hardly: it is the late one. Never blame those that spin."""
+    windows = team(window)
+    if len(windows) < 2:
+        return Clear(ALONE)
+    if not all_steady(windows):
+        return Clear("")
+    waits = [one.peers_ratio for one in windows]
+    known = [wait for wait in waits if wait is not None]
+    if len(known) < len(windows) or means(windows, "memory_utilization_ratio") is None:
+        return Abstain("without memory utilization, waiting cannot be told from work")
+    late = min(range(len(windows)), key=lambda place: known[place])
+    others = [wait for place, wait in enumerate(known) if place != late]
+    typical = middle(others)
+    part = LATE_EXIT_PART if active else LATE_PART
+    if typical < (WAIT_EXIT_RATIO if active else WAIT_RATIO) or known[late] > part * typical:
+        return Clear("the GPUs do not wait for one of them")
+    return _late(windows, late, known, typical)
+
+
+def _late(windows: Sequence[Window], late: int, waits: Sequence[float], typical: float) -> Fires:
+    suspect = windows[late]
+    reason = own_reason(suspect)
+    clocks = means(windows, "sm_clock_mhz")
+    evidence = [
+        Evidence("wait_ratio", "the others wait", typical, "ratio", ">= 10 %", WINDOW_S),
+        Evidence(
+            "suspect_wait_ratio", f"{name(suspect)} waits", waits[late], "ratio", "<= a third", WINDOW_S
+        ),
+    ]
+    if clocks is not None:
+        rest = middle([clock for place, clock in enumerate(clocks) if place != late])
+        evidence.append(Evidence("suspect_clock_mhz", f"clock of {name(suspect)}", clocks[late], "MHz"))
+        evidence.append(Evidence("clock_mhz", "clock of the others", rest, "MHz"))
+    layer: Layer | None = PLACES[reason][0] if reason is not None else None
+    few = len(windows) < OUTLIER_MEMBERS
+    return Fires(
+        confidence=Confidence.LIKELY if reason is not None and not few else Confidence.POSSIBLE,
+        evidence=tuple(evidence),
+        layer=layer,
+        share_ratio=typical,
+        gpus=(uuid(suspect),),
+        parameters={
+            "suspect": float(suspect.reading.index if suspect.reading is not None else -1),
+            "reason": reason or "",
+            "wait": typical,
+        },
+    )
+
+
+def comm_wait(window: Window, active: bool) -> Outcome:
+    """R54: all GPUs wait for each other alike."""
+    windows = team(window)
+    if len(windows) < 2:
+        return Clear(ALONE)
+    if not all_steady(windows) or "straggler-card" in window.active:
+        return Clear("")
+    waits = [one.peers_ratio for one in windows if one.peers_ratio is not None]
+    if len(waits) < len(windows) or means(windows, "memory_utilization_ratio") is None:
+        return Abstain("without memory utilization, waiting cannot be told from work")
+    least = WAIT_EXIT_RATIO if active else WAIT_RATIO
+    if min(waits) < least or max(waits) > EVEN_PART * min(waits):
+        return Clear("the GPUs hardly wait for each other")
+    full = _link_ratio(windows)
+    bound = full is not None and full >= LINK_FULL
+    share = middle(waits)
+    evidence = [Evidence("wait_ratio", "waiting for each other", share, "ratio", ">= 10 %", WINDOW_S)]
+    if full is not None:
+        evidence.append(Evidence("link_ratio", "PCIe in use", full, "ratio", ">= 60 %", WINDOW_S))
+    nvlinks = [one.reading.nvlink_active_count for one in windows if one.reading is not None]
+    return Fires(
+        confidence=Confidence.LIKELY if bound else Confidence.POSSIBLE,
+        evidence=tuple(evidence),
+        share_ratio=share,
+        variant="bandwidth" if bound else "",
+        gpus=tuple(uuid(one) for one in windows),
+        parameters={"wait": share, "nvlink": float(any(nvlinks))},
+    )
+
+
+def _link_ratio(windows: Sequence[Window]) -> float | None:
+    """The fullest PCIe link of the job, both ways against what one way carries."""
+    found = []
+    for one in windows:
+        generation, width = one.last("pcie_generation", 30.0), one.last("pcie_width", 30.0)
+        rx, tx = one.mean("pcie_rx_bytes_per_s", WINDOW_S), one.mean("pcie_tx_bytes_per_s", WINDOW_S)
+        lane = LANE_BYTES_PER_S.get(int(generation)) if generation is not None else None
+        if lane and width and rx is not None and tx is not None:
+            found.append((rx + tx) / (lane * width))
+    return max(found, default=None)
+
+
+def collective_hang(window: Window, active: bool) -> Outcome:
+    """R56: full utilization at near-idle power, no memory access, silent links, for two minutes.
+
+    A card of the job that differs (it does nothing) is the one to look at.
+    """
+    windows = team(window)
+    if len(windows) < 2:
+        return Clear(ALONE)
+    if window.mean("memory_utilization_ratio", 10.0) is None:
+        return missing(window, "memory_utilization_ratio")
+    stuck_s = [_stuck_s(one) for one in windows]
+    stuck = [one for one, seconds in zip(windows, stuck_s, strict=True) if seconds >= HANG_S]
+    rest = [one for one, seconds in zip(windows, stuck_s, strict=True) if seconds < HANG_S]
+    if not stuck or (len(stuck) < 2 and not rest) or any(_works(one) for one in rest):
+        return Clear("")
+    seconds = min(value for value in stuck_s if value >= HANG_S)
+    power = max((value for one in stuck if (value := power_share(one)) is not None), default=None)
+    suspects = [name(one) for one in rest]
+    evidence = [
+        Evidence("stuck_s", "no progress for", seconds, "s", ">= 120 s"),
+        Evidence("stuck_count", "GPUs that spin", float(len(stuck))),
+    ]
+    if power is not None:
+        evidence.append(Evidence("power_ratio", "power between idle and limit", power, "ratio", "<= 25 %"))
+    return Fires(
+        confidence=Confidence.LIKELY,
+        evidence=tuple(evidence),
+        severity=Severity.CRITICAL if seconds >= HANG_CRITICAL_S else Severity.WARNING,
+        gpus=tuple(uuid(one) for one in windows),
+        parameters={"seconds": seconds, "suspects": ", ".join(suspects), "count": float(len(stuck))},
+    )
+
+
+def _stuck_s(window: Window) -> float:
+    """For how long up to now the card has spun without accessing memory, at little power."""
+    power, traffic = power_share(window), link_bytes_per_s(window, 30.0)
+    if power is None or power > HANG_POWER or (traffic is not None and traffic > HANG_LINK_BYTES_PER_S):
+        return 0.0
+    history, entity = window.history, window.entity
+    busy = history.values(entity, "utilization_ratio", HANG_CRITICAL_S + 30.0)
+    memory = history.values(entity, "memory_utilization_ratio", HANG_CRITICAL_S + 30.0)
+    ticks = 0
+    for value, accesses in zip(reversed(busy), reversed(memory), strict=True):
+        if value != value or accesses != accesses:
+            continue
+        if value < HANG_UTILIZATION or accesses > HANG_MEMORY:
+            break
+        ticks += 1
+    return ticks * window.sample.interval_s
+
+
+def _works(window: Window) -> bool:
+    """This card still computes, so nothing hangs."""
+    busy, memory = window.mean("utilization_ratio", 30.0), window.mean("memory_utilization_ratio", 30.0)
+    if busy is not None and busy < SUSPECT_UTILIZATION:
+        return False
+    return memory is None or memory > HANG_MEMORY
