@@ -14,6 +14,7 @@ from gpuwatch.diagnosis.paces import PaceTracker
 from gpuwatch.diagnosis.references import IDLE_UTILIZATION, ReferenceLearner
 from gpuwatch.diagnosis.shape import shape_of
 from gpuwatch.diagnosis.shape_series import utilization_series
+from gpuwatch.diagnosis.turnovers import TurnoverTracker
 from gpuwatch.diagnosis.window import JobView, References, Window
 from gpuwatch.history import History
 from gpuwatch.model import (
@@ -59,6 +60,7 @@ class GpuMemory:
     kin: Family = field(default_factory=Family)
     episodes: EpisodeTracker = field(default_factory=EpisodeTracker)
     paces: PaceTracker = field(default_factory=PaceTracker)
+    turnovers: TurnoverTracker = field(default_factory=TurnoverTracker)
     group: tuple[object, ...] | None = None  # equal for the GPUs of one job
     frozen: str = ""  # why nothing may start or end: lost, stale
     new_job: bool = False
@@ -134,6 +136,7 @@ class GpuMemory:
             self.references.new_job()
             self.episodes.reset()
             self.paces.reset()
+            self.turnovers.reset()
             self.job, self.shape = None, Shape(ShapeKind.UNKNOWN)
             self._measure_due_s = sample.monotonic_s + self.offset_s
             self._alike = 0
@@ -146,6 +149,7 @@ class GpuMemory:
         state = self.tracker.status.state
         process = None if trainer is None else trainer.process
         if not self.frozen:
+            self.turnovers.update(now, self.kin.present, history, self.entity)
             self.episodes.update(now, state, self.tracker.low_since_s, history, process, self.kin.recent)
         if self.frozen or now + 0.5 * sample.interval_s < self._measure_due_s:
             return
@@ -203,6 +207,7 @@ class GpuMemory:
             host_memo=host_memo,
             episodes=tuple(self.episodes.episodes),
             paces=tuple(self.paces.paces),
+            turnovers=tuple(self.turnovers.turnovers),
         )
 
 
