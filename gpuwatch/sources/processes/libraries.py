@@ -7,7 +7,7 @@ from gpuwatch.clean import decode
 
 #: Base names worth keeping: GPU stack, frameworks, communication, decoders.
 _OF_INTEREST = re.compile(
-    rb"lib(torch|c10|cuda|cudart|cublas|cudnn|cufft|curand|cusparse|cusolver|nvrtc|nvjpeg|nccl|nvinfer|nvcuvid"
+    rb"lib(torch|c10|gomp|mkl|nvidia-ptxjitcompiler|cuda|cudart|cublas|cudnn|cufft|curand|cusparse|cusolver|nvrtc|nvjpeg|nccl|nvinfer|nvcuvid"
     rb"|tensorflow|jax|xla|dali|onnxruntime|mpi|ucp|gloo|jpeg|turbojpeg|png|webp|tiff|avcodec|avformat|sndfile)[\w.+-]*"
     rb"|xla_extension[\w.-]*|_imaging[\w.-]*|cv2[\w.-]*|decord[\w.-]*"
 )
