@@ -3,7 +3,7 @@
 Pure: time comes in with the samples, so an hour can be diagnosed in a second and comes out the same.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -175,7 +175,7 @@ class Engine:
                 history, sample, machine, infos.get(uuid), readings[uuid], active, self._events, host_memo
             )
 
-        def make_host(gpus: tuple[Window, ...], host_memo: dict[Any, Any]) -> Window:
+        def make_host(gpus: Sequence[Window], host_memo: dict[Any, Any]) -> Window:
             return Window(
                 history,
                 sample,

@@ -1,8 +1,10 @@
 """The windows of one tick, made when a rule asks for them."""
 
-from collections.abc import Callable, Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, overload
 
 from gpuwatch.diagnosis.window import Window
 
@@ -21,7 +23,7 @@ class Windows:
         gpus: tuple[str, ...],
         groups: Mapping[str, tuple[object, ...]],
         make: Callable[[str, dict[Any, Any]], Window],
-        make_host: Callable[[tuple[Window, ...], dict[Any, Any]], Window],
+        make_host: Callable[[Sequence[Window], dict[Any, Any]], Window],
     ) -> None:
         self.gpus = gpus
         self._groups = groups
@@ -44,19 +46,36 @@ class Windows:
         return found
 
     def _host(self) -> Window:
-        return self._make_host(tuple(self.plain(uuid) for uuid in self.gpus), self._host_memo)
+        return self._make_host(_Others(self, self.gpus), self._host_memo)
 
     def _with_others(self, uuid: str) -> Window:
         window = self.plain(uuid)
         if len(self.gpus) < 2:
             return window
         own = self._groups.get(uuid)
-        others = tuple(self.plain(other) for other in self.gpus if other != uuid)
+        others = tuple(other for other in self.gpus if other != uuid)
         siblings = (
-            ()
-            if own is None
-            else tuple(
-                self.plain(other) for other in self.gpus if other != uuid and self._groups.get(other) == own
-            )
+            tuple(other for other in others if self._groups.get(other) == own) if own is not None else ()
         )
-        return replace(window, siblings=siblings, others=others)
+        return replace(window, siblings=_Others(self, siblings), others=_Others(self, others))
+
+
+class _Others(Sequence[Window]):
+    """Other GPUs' windows, made when somebody looks at them."""
+
+    __slots__ = ("_uuids", "_windows")
+
+    def __init__(self, windows: Windows, uuids: tuple[str, ...]) -> None:
+        self._windows, self._uuids = windows, uuids
+
+    def __len__(self) -> int:
+        return len(self._uuids)
+
+    @overload
+    def __getitem__(self, place: int) -> Window: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Window]: ...
+    def __getitem__(self, place: int | slice) -> Window | Sequence[Window]:
+        if isinstance(place, slice):
+            return [self._windows.plain(uuid) for uuid in self._uuids[place]]
+        return self._windows.plain(self._uuids[place])

@@ -3,7 +3,7 @@
 Built by the engine once per GPU and tick. Everything is plain data or a read from history.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -107,10 +107,10 @@ class Window:
     references: References = References()
     active: frozenset[str] = frozenset()  # rule ids active on this subject or on the host
     steady_s: float = 0.0  # how long the job has been STEADY, episodes included
-    siblings: tuple["Window", ...] = ()  # other GPUs of the same job
+    siblings: Sequence["Window"] = ()  # other GPUs of the same job
     ledger_idle_ratio: float | None = None
     peers_ratio: float | None = None  # share of the last minute spent spinning for other GPUs (F2)
-    others: tuple["Window", ...] = ()  # all other GPUs of the machine, siblings among them
+    others: Sequence["Window"] = ()  # all other GPUs of the machine, siblings among them
     events: tuple[Event, ...] = ()  # of this GPU (host windows: of all), last 10 min, oldest first
     episodes: tuple[Episode, ...] = ()  # last 30 min of this job, oldest first
     turnovers: tuple[Turnover, ...] = ()  # likewise

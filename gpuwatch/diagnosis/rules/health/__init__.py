@@ -1,6 +1,7 @@
 """Rules about the health of the card, and about what gpuwatch itself can see."""
 
 from gpuwatch.diagnosis.interface import Rule
+from gpuwatch.diagnosis.rules.health.errors import ecc_remap, persistence_off, stuck_process, xid
 from gpuwatch.diagnosis.rules.health.watch import gpu_lost, telemetry_degraded
 from gpuwatch.diagnosis.rules.registry import rule
 from gpuwatch.model import Kind
@@ -17,4 +18,8 @@ RULES: tuple[Rule, ...] = (
         leave=30,
         without_data=True,
     ),
+    rule("xid", "gpu", Kind.RISK, xid),
+    rule("ecc-remap", "gpu", Kind.RISK, ecc_remap, every_s=10.0),
+    rule("stuck-process", "job", Kind.RISK, stuck_process, every_s=10.0),
+    rule("persistence-off", "gpu", Kind.STATE, persistence_off, every_s=30.0),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from gpuwatch.diagnosis.interface import Clear, Fires, Outcome
+from gpuwatch.diagnosis.rules.health.frozen import FROZEN_S, is_frozen
 from gpuwatch.diagnosis.window import Window
 from gpuwatch.model import (
     Confidence,
@@ -96,4 +97,6 @@ def _problem(gpu: GpuReading, window: Window) -> str:
         return f"{name}: {gpu.failed_calls} of {gpu.calls} driver calls fail"
     if gpu.utilization_ratio is None and not gpu.utilization_burst.values and _VITAL in gpu.absent:
         return f"{name}: utilization cannot be read ({gpu.absent[_VITAL]})"
+    if is_frozen(window, gpu):
+        return f"{name}: every figure has stood still for {FROZEN_S / 60:.0f} min; it may hang"
     return ""
