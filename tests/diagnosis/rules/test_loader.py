@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 import pytest
-from build import Gpu, Process, Scene, square
+from build import Gpu, Process, Scene, noisy, square
 from watch import Watch, evidence, found, reason, watch
 
 from gpuwatch.model import Confidence, ProcessFacts, ProcessRole, Severity
@@ -299,8 +299,8 @@ def test_n30_a_new_job_starts_clean():
     first = scene.processes[0]
     first.until = 80.0
     second = Process(300, cpu=1.0, since=100.0, age_s=-99.0)
-    wave = scene.gpus[0].util
-    scene.gpus[0].util = lambda t: wave(t) if t < 80 else 0.0 if t < 100 else 0.97
+    wave, steady = scene.gpus[0].util, noisy(0.97, 0.02)
+    scene.gpus[0].util = lambda t: wave(t) if t < 80 else 0.0 if t < 100 else steady(t)
     scene.gpus[0].pids = ((100, 20 * 2**30), (300, 20 * 2**30))
     scene.processes = [first, second]
     bench = Watch()

@@ -8,6 +8,8 @@ from gpuwatch.model import Confidence, Evidence, JobState, ProcessRole, Severity
 GIB = 1024**3
 # -- ghost-memory: numbers our own
 GHOST_BYTES, GHOST_RATIO, GHOST_EXIT_BYTES, GHOST_S = GIB, 0.05, GIB // 2, 60.0
+#: Beside a job that is listed: allocators and drivers differ in what they count to a process.
+GHOST_BESIDE_RATIO = 0.25
 #: What the driver keeps for itself and does not always report as reserved.
 DRIVER_BYTES = 700 * 1024**2
 
@@ -37,12 +39,13 @@ def ghost_memory(window: Window, active: bool) -> Outcome:
         return Abstain("some of the listed processes cannot be seen from here")
     held = sum(entry.memory_bytes or 0 for entry in reading.processes)
     ghost = reading.memory_used_bytes - held - DRIVER_BYTES
-    least = GHOST_EXIT_BYTES if active else max(GHOST_BYTES, GHOST_RATIO * reading.memory_total_bytes)
+    orphans = [one for one in window.sample.processes or () if one.role is ProcessRole.ORPHAN]
+    ratio = GHOST_BESIDE_RATIO if held and not orphans else GHOST_RATIO
+    least = GHOST_EXIT_BYTES if active else max(GHOST_BYTES, ratio * reading.memory_total_bytes)
     if ghost < least:
         return Clear("all memory in use is accounted for")
     if not reading.processes and (window.mean("utilization_ratio", 10.0) or 0.0) >= 0.05:
         return Clear("a job that the driver does not list")
-    orphans = [one for one in window.sample.processes or () if one.role is ProcessRole.ORPHAN]
     return Fires(
         Confidence.POSSIBLE,
         (

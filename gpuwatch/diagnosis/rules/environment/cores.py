@@ -13,6 +13,8 @@ LANE_BYTES_PER_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.97e9, 5: 3.94e9, 6: 7.
 
 # -- cpu-mask-narrow: numbers our own
 FAIR_PART, MASK_PRESSURE, MASK_EXIT_PRESSURE, MASK_USED = 0.50, 0.10, 0.05, 0.90
+#: A GPU at work all the time misses nothing.
+FED_UTILIZATION = 0.85
 
 # -- thread-oversubscription: 668 threads, system time 23 instead of 4 % (mmdetection); thresholds our own
 THREADS_PER_CORE, THREADS_PRESSURE, THREADS_EXIT_PRESSURE, SYSTEM_RATIO = 4.0, 0.30, 0.15, 0.20
@@ -95,6 +97,8 @@ def cpu_mask_narrow(window: Window, active: bool) -> Outcome:
     full = used is not None and used >= MASK_USED * mask
     if not full and not (pressed and (job.tree_wait_ratio or 0.0) >= 0.10):
         return Clear(f"{mask} of {online} cores, and they suffice")
+    if not pulsed(window) and (window.mean("utilization_ratio", WINDOW_S) or 0.0) >= FED_UTILIZATION:
+        return Clear(f"{mask} of {online} cores, and the GPU is fed")
     shape = window.shape
     loses = pulsed(window) and shape is not None
     beside = any(rule.startswith("loader-") for rule in window.active)

@@ -1,7 +1,7 @@
 """R51, R52, R55, R57: how a job divides its work over several GPUs, and the way between them."""
 
 from gpuwatch.diagnosis.interface import Abstain, Clear, Fires, Outcome
-from gpuwatch.diagnosis.rules.common import missing
+from gpuwatch.diagnosis.rules.common import missing, pulsed
 from gpuwatch.diagnosis.rules.gpus.peers import (
     ALONE,
     WINDOW_S,
@@ -26,6 +26,8 @@ RANKS = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 
 # -- gpu-imbalance: 35 after trainpulse; 20 and 12 our own
 SPREAD, SPREAD_EXIT, SPREAD_WARNING = 0.20, 0.12, 0.35
+#: Stages of a pipeline differ by design: one that works steadily at this level is told, no more.
+STAGE_UTILIZATION = 0.70
 
 # -- gpus-unused: 5 min are our own
 UNUSED_S, UNUSED_UTILIZATION, USED_UTILIZATION = 300.0, 0.03, 0.50
@@ -114,10 +116,16 @@ def gpu_imbalance(window: Window, active: bool) -> Outcome:
             Evidence("high_ratio", name(high), max(busy), "ratio", "", WINDOW_S),
             Evidence("spread_ratio", "difference", spread, "ratio", ">= 20 points", WINDOW_S),
         ),
-        severity=Severity.WARNING if spread >= SPREAD_WARNING else Severity.NOTICE,
+        severity=_imbalance_severity(low, min(busy), spread),
         gpus=tuple(uuid(one) for one in windows),
         parameters={"low": name(low), "high": name(high), "spread": spread},
     )
+
+
+def _imbalance_severity(low: Window, utilization: float, spread: float) -> Severity:
+    if spread >= SPREAD_WARNING:
+        return Severity.WARNING
+    return Severity.STATE if utilization >= STAGE_UTILIZATION and not pulsed(low) else Severity.NOTICE
 
 
 def p2p_or_nvlink_down(window: Window, active: bool) -> Outcome:

@@ -62,7 +62,7 @@ def fan_or_cooling_fault(window: Window, active: bool) -> Outcome:
         limit = heat_limit_c(info)
         if rise > RISE_C_PER_MIN and (limit is None or temperature > limit - 2 * HEAT_MARGIN_C):
             return _fan(window, temperature, fans, "rises")
-    return Clear("fans turn")
+    return Clear("")
 
 
 def _fan(window: Window, temperature: float, fans: tuple[float, ...], variant: str) -> Fires:
@@ -94,7 +94,7 @@ def clocks_pinned(window: Window, active: bool) -> Outcome:
     if clock is None:
         return missing(window, "sm_clock_mhz")
     if clock > PINNED_RATIO * most * (1.03 if active else 1.0):
-        return Clear("the clock is free")
+        return Clear("")
     watched_s = len(window.present("event_reasons", PINNED_S)) * window.sample.interval_s
     held_s = seconds_where(window, "event_reasons", PINNED_S, lambda bits: bool(int(bits) & PINNING))
     if watched_s >= 0.9 * PINNED_S and held_s >= PINNED_PART * watched_s:
@@ -153,7 +153,7 @@ def clock_sag_unexplained(window: Window, active: bool) -> Outcome:
     if clock is None:
         return missing(window, "sm_clock_mhz")
     if clock >= (SAG_EXIT_RATIO if active else SAG_RATIO) * reference.clock_mhz:
-        return Clear("at its usual clock")
+        return Clear("")
     if is_laptop(window):
         return Clear("a laptop sets its clock by itself")
     needed = {key: window.history.values(window.entity, key, SAG_S) for key in _SAG_KEYS}
