@@ -34,7 +34,9 @@ strange = st.sampled_from(
         {"sw_thermal_time_ns": 10**18, "pcie_rx_bytes": 2**63, "energy_j": 1e12},
     ]
 )
-tick = st.tuples(strange, strange, st.sampled_from(["", "", "", "no host", "no processes", "no gpus", "skip"]))
+tick = st.tuples(
+    strange, strange, st.sampled_from(["", "", "", "no host", "no processes", "no gpus", "skip"])
+)
 
 
 def made(sample: Sample, changes: tuple[dict[str, object], dict[str, object], str]) -> Sample | None:

@@ -60,7 +60,7 @@ def listing() -> list[str]:
 def explain(rule_id: str) -> str:
     """What the rule sees, how it decides, what it is not, what to do, and its sources.
 
-    KeyError with a whole sentence for an unknown rule or one that is not built.
+    KeyError with a whole sentence for an unknown rule.
     """
     text = TEXTS.get(rule_id)
     if text is None:
@@ -94,8 +94,6 @@ def _wrapped(paragraph: str, indent: str = "") -> list[str]:
 
 
 def _unknown(rule_id: str) -> str:
-    if rule_id in PLACES:
-        return f"the rule {rule_id!r} is planned but not built yet"
     near = get_close_matches(rule_id, TEXTS, n=3, cutoff=0.5)
     near += [rule for rule in TEXTS if rule_id and rule_id in rule and rule not in near]
     if near:
