@@ -36,6 +36,10 @@ ATTACH_S = 5.0
 
 COMPILERS = frozenset({"ptxas", "cicc", "nvcc", "cc1plus", "cudafe++"})
 _COMPILER_WORDS = ("compile_worker", "triton")
+#: Arguments that tell one rank of a job from the next: its number, its card, its pipe to the parent.
+_RANK_NUMBER = re.compile(
+    r"((?:rank|device|gpu|cuda|node|fd|handle|proc|port|index|id)\w*\W{1,3})\d+", re.IGNORECASE
+)
 _SERVERS = ("vllm", "sglang", "tritonserver", "text-generation", "ollama", "uvicorn")
 
 
@@ -113,8 +117,11 @@ def serves(process: ProcessReading) -> bool:
 
 
 def job_group(process: ProcessReading) -> tuple[object, ...]:
-    """Equal for the ranks of one job: same launcher and same command but for numbers."""
-    command = re.sub(r"\d+", "#", process.command)
+    """Equal for the ranks of one job: same launcher and same command but for the numbers of ranks.
+
+    Runs that differ in any other number are a sweep: jobs of their own.
+    """
+    command = _RANK_NUMBER.sub(r"\1#", process.command)
     return (process.parent_pid, command) if process.parent_pid > 1 else (process.group_id, command)
 
 

@@ -105,6 +105,12 @@ def test_ranks_of_one_launcher_are_one_job_and_notebooks_are_not():
 
     assert job_group(rank(0)) == job_group(rank(7))
     assert job_group(rank(0)) != job_group(rank(0, parent=51))
+    sweep = [process(parent_pid=9, command=f"python train.py --workers {n} --gpu {n}") for n in (0, 2)]
+    assert job_group(sweep[0]) != job_group(sweep[1])
+    spawned = [
+        process(parent_pid=9, command=f"python -c spawn_main(tracker_fd=7, pipe_handle={n})") for n in (9, 11)
+    ]
+    assert job_group(spawned[0]) == job_group(spawned[1])
     kernels = [process(parent_pid=9, command=f"python -m ipykernel -f {name}.json") for name in "ab"]
     assert job_group(kernels[0]) != job_group(kernels[1])
 
