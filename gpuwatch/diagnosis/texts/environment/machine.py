@@ -190,7 +190,7 @@ TEXTS: dict[str, RuleText] = {
         sees="The cores the job may use, against the machine's and its GPUs.",
         decides="Less than half of a fair share (cores per GPU), and 90 % of them in use, or CPU pressure of 10 % with a job that queues "
         "(ends below 5 %). A warning beside a waiting GPU.",
-        unlike="A deliberate fair share; a quota, which leaves the mask whole.",
+        unlike="A deliberate fair share; a quota, which leaves the mask whole; a GPU that works steadily at 85 % or more.",
         steps=(
             "--cpus-per-task in the scheduler; taskset -p shows the mask.",
             "Unset stray KMP_AFFINITY and GOMP_CPU_AFFINITY.",
@@ -234,7 +234,8 @@ TEXTS: dict[str, RuleText] = {
         label="ghost memory",
         render=_ghost,
         sees="Memory in use against what the listed processes and the driver hold.",
-        decides="1 GiB and 5 % of the memory unaccounted for during a minute (ends below 512 MiB), beyond 700 MiB for the driver.",
+        decides="1 GiB and 5 % of the memory unaccounted for during a minute (ends below 512 MiB), beyond 700 MiB for the driver. "
+        "Beside a listed job, and without left-over workers, 25 %.",
         unlike="Other users' processes, which are listed; containers that hide processes.",
         steps=(
             "End left-over workers, after asking their owner.",

@@ -127,7 +127,8 @@ TEXTS: dict[str, RuleText] = {
         label="uneven",
         render=_uneven,
         sees="The mean utilization of the GPUs of one job, all of the same model.",
-        decides="20 points between the most and the least busy over a minute (ends below 12); a warning from 35.",
+        decides="20 points between the most and the least busy over a minute (ends below 12); a warning from 35. Below that "
+        "only a state while the least busy one works steadily at 70 % or more.",
         unlike="A late card makes the others spin, so their utilization is equal; pipeline stages are uneven by design.",
         steps=(
             "Look at shards and batch size of each rank.",
