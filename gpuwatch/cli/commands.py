@@ -77,6 +77,13 @@ def explain(options: argparse.Namespace) -> int:
     return EXIT_OK
 
 
+def scenarios(options: argparse.Namespace) -> int:
+    """Labelled scenarios: what there is, and how right the diagnosis is on them."""
+    from gpuwatch.cli.scenarios import scenarios as run_scenarios
+
+    return run_scenarios(options)
+
+
 def unknown_rule(rules: Sequence[str]) -> str | None:
     """A sentence about the first name in `rules` that is no finding, None when all are known."""
     if not rules:

@@ -95,6 +95,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_demo(commands, _common_options())
     _add_snapshot(commands, _common_options())
     _add_explain(commands, _common_options())
+    _add_scenarios(commands)
     return parser
 
 
@@ -186,6 +187,61 @@ def _add_explain(
         description="Explain one finding by its name, as in: gpuwatch explain loader-in-main-process",
     )
     explain.add_argument("rule", nargs="?", metavar="RULE", help="name of the finding; none lists them all")
+
+
+def _add_scenarios(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    scenarios = commands.add_parser(
+        "scenarios",
+        allow_abbrev=False,
+        help="list scenarios, or score the diagnosis on labelled ones",
+        description="Play scenario files through the whole program in simulated time and measure how often "
+        "what it says is right. tests/scenarios/FORMAT.md describes the files and their labels.",
+    )
+    scenarios.add_argument(
+        "action", choices=("list", "score"), help="list what there is, or score folders of labelled files"
+    )
+    scenarios.add_argument(
+        "folders", nargs="*", metavar="DIR", help="folders or files (score: default tests/scenarios)"
+    )
+    scenarios.add_argument(
+        "--seeds", type=_count(1, 1000), default=5, metavar="N", help="draws of each scenario (default 5)"
+    )
+    scenarios.add_argument(
+        "--first-seed", type=_count(0, 10**9), default=1, metavar="N", help="seed 0: as written (default 1)"
+    )
+    scenarios.add_argument(
+        "--cadence",
+        type=_cadences,
+        default=("6hz", "5hz", "1hz"),
+        metavar="LIST",
+        help="how often utilization is read: 6hz, 5hz, 1hz (default all three)",
+    )
+    scenarios.add_argument("--only", type=lambda text: text.split(","), metavar="NAMES", help="only these")
+    scenarios.add_argument("--slow", action="store_true", help="also those marked as slow")
+    scenarios.add_argument("--json", action="store_true", help="one JSON document, schema gpuwatch.score/1")
+    scenarios.add_argument("--jobs", type=_count(1, 1024), metavar="N", help="processes (default: one a CPU)")
+    scenarios.add_argument("--debug", action="store_true", help="show a traceback when something fails")
+
+
+def _count(low: int, high: int) -> Callable[[str], int]:
+    """A parser of whole numbers within bounds."""
+
+    def parse(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {low} to {high}")
+        return int(text)
+
+    return parse
+
+
+def _cadences(text: str) -> tuple[str, ...]:
+    from gpuwatch.cli.scenarios import CADENCES
+
+    wanted = tuple(part.strip() for part in text.split(","))
+    for part in wanted:
+        if part not in CADENCES:
+            raise argparse.ArgumentTypeError(f"{part!r} is none of {', '.join(CADENCES)}")
+    return wanted
 
 
 def _seconds(low: float, high: float) -> Callable[[str], float]:

@@ -6,12 +6,16 @@ the same.
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 from gpuwatch.model import Sample
 from gpuwatch.sources.base import Clock, Source
 from gpuwatch.sources.joined import JoinedSource, Selection
 from gpuwatch.sources.schedule import ticks
 from gpuwatch.sources.tree import DiskTree
+
+if TYPE_CHECKING:
+    from gpuwatch.sources.simulated import Scenario
 
 
 def live_source(
@@ -55,7 +59,7 @@ def simulated_source(
 
 
 def run_simulated(
-    name: str,
+    name: "str | Scenario",
     seconds: float,
     *,
     interval_s: float = 1.0,
@@ -64,11 +68,13 @@ def run_simulated(
     user: str | None = None,
     seed: int = 1,
 ) -> Iterator[Sample]:
-    """The samples of `seconds` of a scenario, as fast as they can be taken; the same every time."""
+    """The samples of `seconds` of a scenario (name, file or loaded), as fast as they can be taken; the
+    same every time.
+    """
     from gpuwatch.sources.nvml import InlineNvml
     from gpuwatch.sources.simulated import ManualClock, load, simulated
 
-    scenario, hand = load(name), ManualClock()
+    scenario, hand = load(name) if isinstance(name, str) else name, ManualClock()
     clock, end_s = hand.clock(), hand.monotonic_s() + seconds
     with ExitStack() as play:
         _, tree = play.enter_context(simulated(scenario, hand))
