@@ -87,8 +87,9 @@ def parse_labels(text: str, known_rules: frozenset[str]) -> Labels:
 
 
 def _named(labels: Labels) -> list[str]:
-    lists = [*labels.expects, *labels.forbids, *labels.allows]
-    return [rule for entry in lists for rule in entry.rules] + list(labels.verdict_rules)
+    lists = [entry.rules for entry in labels.expects]
+    lists += [entry.rules for entry in (*labels.forbids, *labels.allows)]
+    return [rule for rules in lists for rule in rules] + list(labels.verdict_rules)
 
 
 def _reason(error: Exception) -> str:
@@ -161,7 +162,8 @@ def _expected_field(key: str, operator: str, value: str) -> dict[str, object]:
     if key == "severity":
         severity = Severity(value)
         low, high = operator in (">=", "="), operator in ("<=", "=")
-        return ({"severity_min": severity} if low else {}) | ({"severity_max": severity} if high else {})
+        fields = (("severity_min", low), ("severity_max", high))
+        return {name: severity for name, bound in fields if bound}
     if key == "confidence":
         return {"confidences": tuple(Confidence(word) for word in value.split("|"))}
     if key == "share":

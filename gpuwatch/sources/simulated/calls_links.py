@@ -144,10 +144,17 @@ def link_error_counter(driver: "SimulatedDriver", handle: Any, link: Any, which:
     put(out, link_errors(gpu, number(link), metrics[number(which)]))
 
 
-def _ancestor(one: SimulatedGpu, other: SimulatedGpu) -> int:
+#: Ways between two cards (nvmlGpuTopologyLevel_t) by the words of the setting `topology`.
+_WAYS = {"single": 10, "multiple": 20, "host": 30, "node": 40, "system": 50}
+
+
+def _ancestor(driver: "SimulatedDriver", one: SimulatedGpu, other: SimulatedGpu) -> int:
     """NVML_TOPOLOGY_*: 0 the same, 30 one host bridge, 40 one NUMA node, 50 across sockets."""
     if one is other:
         return 0
+    way = driver.scenario.host.machine.get("topology")
+    if isinstance(way, str) and way in _WAYS:
+        return _WAYS[way]
     if one.numa_node != other.numa_node:
         return 50
     return 40 if one.model.links_up else 30
@@ -155,13 +162,15 @@ def _ancestor(one: SimulatedGpu, other: SimulatedGpu) -> int:
 
 @entry("nvmlDeviceGetTopologyCommonAncestor")
 def common_ancestor(driver: "SimulatedDriver", one: Any, other: Any, out: Any) -> None:
-    put(out, _ancestor(driver.gpu(one), driver.gpu(other)))
+    put(out, _ancestor(driver, driver.gpu(one), driver.gpu(other)))
 
 
 @entry("nvmlDeviceGetTopologyNearestGpus")
 def nearest_gpus(driver: "SimulatedDriver", handle: Any, level: Any, count: Any, out: Any) -> None:
     gpu = driver.gpu(handle)
-    near = [other for other in driver.gpus if other is not gpu and _ancestor(gpu, other) == number(level)]
+    near = [
+        other for other in driver.gpus if other is not gpu and _ancestor(driver, gpu, other) == number(level)
+    ]
     if out is not None:
         for place, other in enumerate(near[: number(target(count))]):
             out[place].contents = driver.handle(other)
@@ -174,6 +183,10 @@ def p2p_status(driver: "SimulatedDriver", one: Any, other: Any, what: Any, out: 
     first, second = driver.gpu(one), driver.gpu(other)
     need(0 <= number(what) < 5)
     now = driver.timeline.now()
+    peers = driver.scenario.host.machine.get("p2p")
+    if peers in ("on", "off"):
+        put(out, 0 if peers == "on" else 1)
+        return
     if first.wave("nvlink").at(now) > 0 and second.wave("nvlink").at(now) > 0:
         put(out, 5 if number(what) == 4 else 0)
     else:

@@ -4,15 +4,14 @@ import errno
 import os
 
 from gpuwatch.sources.base import Clock
+from gpuwatch.sources.simulated.crowd import OWN_PID
 from gpuwatch.sources.simulated.host_files import host_files
-from gpuwatch.sources.simulated.jobs import OWN_PID
-from gpuwatch.sources.simulated.machine import Machine
+from gpuwatch.sources.simulated.machine import Machine, whole
 from gpuwatch.sources.simulated.process_files import FIRST_USER_ID, VIEWER, ProcessFiles, no_such_file
 from gpuwatch.sources.simulated.scenario import Scenario
 from gpuwatch.sources.simulated.sysfs import sysfs
 from gpuwatch.sources.simulated.timeline import ManualClock, Timeline
 
-_SHM_USED = 2 << 30
 _DISK = (2 << 40, 900 << 30)
 _DEEPEST_LINK = 8
 
@@ -89,7 +88,7 @@ class SimulatedTree:
 
     def usage(self, path: str) -> tuple[int, int]:
         if path.startswith("/dev/shm"):
-            return self.machine.memory_bytes // 2, _SHM_USED
+            return self.machine.shm_bytes, whole(self.machine.now("shm.used", "2Gi"))
         return _DISK
 
     def affinity(self, pid: int) -> int:

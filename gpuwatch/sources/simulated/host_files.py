@@ -6,8 +6,6 @@ from gpuwatch.sources.simulated.loads import CoreClass
 from gpuwatch.sources.simulated.machine import Machine, whole
 
 _TICKS = 100
-#: Share of CPU time in the kernel, over all cores.
-_SYSTEM = 0.1
 _BEFORE_BUSY = 0.2  # mean use of the cores since the machine was started
 _CPU_MODELS = ((16, "AMD Ryzen 7 5800X 8-Core Processor"), (64, "AMD EPYC 7543 32-Core Processor"))
 _BIG_CPU = "INTEL(R) XEON(R) PLATINUM 8480C"
@@ -40,12 +38,12 @@ def stat(machine: Machine) -> bytes:
     part = machine.cpu.advance(real)
     before = machine.uptime_s
     lines = []
-    sums = [0, 0, 0, 0]
+    sums = [0, 0, 0, 0, 0]
     cache: dict[CoreClass, list[int]] = {}
     for core, kind in enumerate(machine.cpu.core_classes()):
         ticks = cache.get(kind)
         if ticks is None:
-            ticks = cache[kind] = _core_ticks(kind, part, real, before)
+            ticks = cache[kind] = _core_ticks(machine, kind, part, real, before)
         sums = [total + tick for total, tick in zip(sums, ticks, strict=True)]
         lines.append(_cpu_line(b"cpu%d" % core, ticks))
     running = max(1, round(machine.cpu.totals.runnable))
@@ -55,21 +53,25 @@ def stat(machine: Machine) -> bytes:
     return text + b"\n" + tail % (whole((before + real) * 9000), started, running)
 
 
-def _core_ticks(kind: CoreClass, part: float, real: float, before: float) -> list[int]:
+def _core_ticks(machine: Machine, kind: CoreClass, part: float, real: float, before: float) -> list[int]:
+    system = machine.system_ratio
+    stolen = machine.counter("steal", "0") / 100
     busy = before * _BEFORE_BUSY + kind.busy_s + kind.busy_rate * part
     waiting = kind.iowait_s + kind.wait_rate * part
-    idle = before * (1 - _BEFORE_BUSY) + max(0.0, real) - (busy - before * _BEFORE_BUSY) - waiting
+    spent = busy - before * _BEFORE_BUSY + waiting + stolen
+    idle = before * (1 - _BEFORE_BUSY) + max(0.0, real) - spent
     return [
-        whole(busy * (1 - _SYSTEM) * _TICKS),
-        whole(busy * _SYSTEM * _TICKS),
+        whole(busy * (1 - system) * _TICKS),
+        whole(busy * system * _TICKS),
         whole(idle * _TICKS),
         whole(waiting * _TICKS),
+        whole(stolen * _TICKS),
     ]
 
 
 def _cpu_line(name: bytes, ticks: list[int]) -> bytes:
-    user, system, idle, waiting = ticks
-    return b"%s %d 0 %d %d %d 0 0 0 0 0" % (name, user, system, idle, waiting)
+    user, system, idle, waiting, stolen = ticks
+    return b"%s %d 0 %d %d %d 0 0 %d 0 0" % (name, user, system, idle, waiting, stolen)
 
 
 def _uptime(machine: Machine) -> bytes:

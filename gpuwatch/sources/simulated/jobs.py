@@ -1,11 +1,17 @@
-"""The processes of the simulated host: trainers with their threads and workers, and everybody else."""
+"""The jobs of the simulated host: trainers with their threads and workers."""
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from gpuwatch.sources.simulated.crowd import (
+    QUIET,
+    SHELL_PID,
+    Crowd,
+    SimulatedProcess,
+    SimulatedThread,
+)
 from gpuwatch.sources.simulated.gpu import SimulatedGpu
 from gpuwatch.sources.simulated.language import ScenarioError
-from gpuwatch.sources.simulated.loads import Load
 from gpuwatch.sources.simulated.parse_values import parse_expression
 from gpuwatch.sources.simulated.processes import ProcessTable
 from gpuwatch.sources.simulated.scenario import COMPUTE, MPS, ProcessPlan, Settings
@@ -13,63 +19,23 @@ from gpuwatch.sources.simulated.settings import Reader
 from gpuwatch.sources.simulated.waveforms import Compiler
 from gpuwatch.sources.simulated.waves import Wave, constant_wave
 
-SHELL_PID = 3001
-OWN_PID = 3050
-_OTHERS_PID = 2801
 #: A CPU waits for its GPU by spinning, so the main thread is busy whenever the GPU is.
 _SPIN = "if(util > 5, 1, 0.03)"
-_QUIET = constant_wave(0.0)
-#: What a process did before the scenario began is what it does in this time before it.
-_TYPICAL_S = 30.0
+#: Workers are replaced for this long at most.
+_LONGEST_S = 1800.0
 
 
-@dataclass(slots=True, eq=False)
-class SimulatedThread:
-    """`share` of the load is this thread's; `blocked` is the share of time it waits for a disk."""
-
-    tid: int
-    name: str
-    load: Load | None = None
-    blocked: Wave | None = None
-
-
-@dataclass(slots=True, eq=False)
-class SimulatedProcess:
-    """Lives from `start_s` to `end_s` (real seconds since the scenario's start; negative: before)."""
-
-    pid: int
-    parent: int
-    name: str
-    command: str
-    user: str
-    threads: list[SimulatedThread]
-    start_s: float = -1800.0
-    end_s: float = math.inf
-    of_job: bool = False
-    memory_bytes: int = 40 << 20
-    system_ratio: float = 0.1
-    read: Wave = _QUIET  # bytes/s through read calls
-    from_disk: Wave = _QUIET  # bytes/s of them that the disk delivers
-    libraries: str = ""  # words that stand for groups of libraries
-    environment: str = ""
-    files: list[str] = field(default_factory=list)
-    mask: int | None = None
-    session: int = 0
-
-
-class Builder:
+class Builder(Crowd):
     """Makes the process table of a scenario's host."""
 
     def __init__(self, table: ProcessTable, gpus: list[SimulatedGpu], machine: Reader, compiler: Compiler):
+        super().__init__(machine, compiler)
         self._table = table
         self._gpus = gpus
-        self._machine = machine
-        self._compiler = compiler
-        self._next = 0
         self._shells = {"demo": SHELL_PID}
         self._launchers: dict[str, int] = {}
-        self.processes: list[SimulatedProcess] = []
-        self.loads: list[Load] = []
+        self._ranks: dict[str, int] = {}
+        self._world: dict[str, int] = {}
         self.mask: int | None = None
 
     def build(self, jobs: dict[int, Settings], extras: list[Settings]) -> None:
@@ -83,6 +49,7 @@ class Builder:
         for (_, plan, gpu), settings in zip(trainers, readers, strict=True):
             if plan.kinds & (COMPUTE | MPS):
                 cards.setdefault(settings.text("user", "demo"), set()).add(gpu.index)
+        self._world = {user: len(found) for user, found in cards.items()}
         for (pid, plan, gpu), settings in zip(trainers, readers, strict=True):
             # One user's processes on several cards are the ranks of one job.
             ranks = len(cards.get(settings.text("user", "demo"), ())) > 1
@@ -90,6 +57,7 @@ class Builder:
         for extra in extras:
             self._extra(Reader(extra, self._compiler))
         self._others()
+        self._orphans()
 
     def _pids(self, plan: ProcessPlan) -> list[tuple[int, ProcessPlan, SimulatedGpu]]:
         """One entry per process; a process on several GPUs belongs to the first of them."""
@@ -99,28 +67,6 @@ class Builder:
                 for pid in self._table.pids(plan, gpu, 0.0):
                     found.setdefault(pid, (pid, plan, gpu))
         return list(found.values())
-
-    def _id(self) -> int:
-        self._next += 1
-        return self._next
-
-    def _add(self, process: SimulatedProcess) -> None:
-        self.processes.append(process)
-        for thread in process.threads:
-            if thread.load is not None and thread.load not in self.loads:
-                self.loads.append(thread.load)
-
-    def _background(self) -> None:
-        """What every machine runs, and the watcher itself."""
-        for pid, parent, name, command, user in (
-            (1, 0, "systemd", "/sbin/init", "root"),
-            (901, 1, "sshd", "sshd: /usr/sbin/sshd -D", "root"),
-            (SHELL_PID, 901, "bash", "-bash", "demo"),
-            (OWN_PID, SHELL_PID, "gpuwatch", "gpuwatch", "demo"),
-        ):
-            self._add(
-                SimulatedProcess(pid, parent, name, command, user, [SimulatedThread(pid, name)], -86400.0)
-            )
 
     def _gpu_process(
         self, pid: int, plan: ProcessPlan, gpu: SimulatedGpu, settings: Reader, ranks: bool
@@ -137,6 +83,7 @@ class Builder:
         trainer = self._trainer(pid, plan, gpu, settings, workers, ranks)
         self._add(trainer)
         self._workers(trainer, settings, workers)
+        self._compilers(trainer, settings.text("compile", ""))
 
     def _trainer(
         self, pid: int, plan: ProcessPlan, gpu: SimulatedGpu, settings: Reader, workers: int, ranks: bool
@@ -148,9 +95,11 @@ class Builder:
         memory = gpu.compiler.wave(plan.memory).at(0.0) if plan.memory else 0.0
         user = settings.text("user", "demo")
         shell = self._shell(user)
+        above = self._launcher(user, shell) if ranks else shell
+        libraries = settings.text("maps", "torch PIL")
         trainer = SimulatedProcess(
             pid=pid,
-            parent=self._launcher(user, shell) if ranks else shell,
+            parent=self._wrapper(settings.text("wrapper", ""), user, above),
             name=settings.text("name", "python"),
             command=settings.text("cmd", "python train.py"),
             user=user,
@@ -161,15 +110,21 @@ class Builder:
             memory_bytes=int((3 << 30) + memory * 0.05),
             system_ratio=settings.number("sys", "0.1"),
             read=settings.wave("main.read", "0"),
-            libraries=settings.text("maps", "torch PIL") + " cuda",
-            environment=settings.text("env", ""),
+            write=settings.wave("main.write", "0"),
+            libraries=libraries if "torch-cpu" in libraries.split() else libraries + " cuda",
+            environment=settings.text("env", "") + (self._rank(user) if ranks else ""),
             mask=mask,
+            node=round(settings.number("node", "-1")) if settings.has("node") else None,
+            data=settings.text("data", ""),
             session=shell,
         )
         main = self._thread(
             trainer, pid, trainer.name, settings.wave("main.cpu", _SPIN), settings, "main.delay"
         )
+        main.blocked = self._blocked(settings, "main.state")
         trainer.threads.append(main)
+        for thread in self._more_threads(trainer, settings):
+            trainer.threads.append(thread)
         if workers and settings.on("pin", True):
             name = "pt_data_pin" if named else trainer.name
             trainer.threads.append(self._thread(trainer, self._id(), name, constant_wave(0.03)))
@@ -206,92 +161,105 @@ class Builder:
             return
         named = settings.on("names", True)
         name = settings.text("w.name", "pt_data_worker" if named else trainer.name)
+        for start_s, end_s in _generations(settings):
+            born = replace(
+                trainer, start_s=max(trainer.start_s + 4.0, start_s), end_s=min(trainer.end_s, end_s)
+            )
+            self._generation(trainer, born, settings, name, count)
+
+    def _generation(
+        self, trainer: SimulatedProcess, born: SimulatedProcess, settings: Reader, name: str, count: int
+    ) -> None:
+        """`count` workers that live as long as `born`."""
         extra = round(settings.number("threads", "0"))
         wave = settings.wave("w.cpu", "0.25")
-        shared = self._load(trainer, wave, settings, "w.delay", count)
-        more = self._load(trainer, wave, settings, "w.delay", count * extra) if extra else None
-        blocked = self._blocked(settings)
+        shared = self._load(born, wave, settings, "w.delay", count)
+        more = self._load(born, wave, settings, "w.delay", count * extra) if extra else None
+        if settings.has("w.respawn"):  # they use the same cores one after the other
+            shared.spread = True
+        blocked = self._blocked(settings, "w.state")
         for place in range(count):
             pid = self._id()
             threads = [SimulatedThread(pid, name, shared, blocked)]
             threads += [SimulatedThread(self._id(), name, more) for _ in range(extra)]
             worker = replace(
-                trainer,
+                born,
                 pid=pid,
                 parent=trainer.pid,
                 name=name,
                 threads=threads,
-                start_s=trainer.start_s + 4.0,
                 memory_bytes=900 << 20,
                 read=settings.wave("w.read", "2M"),
+                write=QUIET,
                 libraries=trainer.libraries.replace(" cuda", ""),
                 files=[f"/data/{trainer.pid}/train/{place:05d}.tar"],
             )
             self._add(worker)
 
-    def _blocked(self, settings: Reader) -> Wave | None:
-        """`w.state = D 60 %` as a share."""
-        words = settings.text("w.state", "").split(None, 1)
+    def _more_threads(self, trainer: SimulatedProcess, settings: Reader) -> list[SimulatedThread]:
+        """A reader's own threads, as frameworks that load without worker processes have them."""
+        count = round(settings.number("main.threads", "0"))
+        if not count:
+            return []
+        load = self._load(trainer, settings.wave("main.thread.cpu", "0.9"), settings, "w.delay", count)
+        name = settings.text("main.thread.name", trainer.name)
+        return [SimulatedThread(self._id(), name, load) for _ in range(count)]
+
+    def _rank(self, user: str) -> str:
+        """The variables a launcher gives to each process of a job on several GPUs."""
+        rank = self._ranks[user] = self._ranks.get(user, -1) + 1
+        return f" RANK={rank} LOCAL_RANK={rank} WORLD_SIZE={self._world.get(user, 1)}"
+
+    def _wrapper(self, command: str, user: str, parent: int) -> int:
+        """The process a trainer was started under; its parent where there is none."""
+        if not command:
+            return parent
+        pid, name = self._id(), command.split()[0].rpartition("/")[2][:15]
+        threads = [SimulatedThread(pid, name)]
+        self._add(SimulatedProcess(pid, parent, name, command, user, threads, session=parent))
+        return pid
+
+    def _compilers(self, trainer: SimulatedProcess, span: str) -> None:
+        if not span:
+            return
+        start, _, end = span.partition("..")
+        life = replace(trainer, start_s=float(start), end_s=float(end))
+        for _ in range(4):
+            pid = self._id()
+            load = self._load(life, constant_wave(0.9), None, "", 1)
+            load.spread = True
+            self._add(
+                replace(
+                    life,
+                    pid=pid,
+                    parent=trainer.pid,
+                    name="ptxas",
+                    command="ptxas -O3 kernel.ptx",
+                    threads=[SimulatedThread(pid, "ptxas", load)],
+                    memory_bytes=80 << 20,
+                    read=QUIET,
+                    libraries="",
+                    files=[],
+                )
+            )
+
+    def _blocked(self, settings: Reader, key: str) -> Wave | None:
+        """`D 60 %` as a share."""
+        words = settings.text(key, "").split(None, 1)
         if len(words) != 2 or words[0] != "D":
             return None
         node, _ = parse_expression(words[1].replace("%", ""))
         return constant_wave(self._compiler.wave(node).at(0.0) / 100)
 
-    def _thread(
-        self,
-        process: SimulatedProcess,
-        tid: int,
-        name: str,
-        wave: Wave,
-        settings: Reader | None = None,
-        delay: str = "",
-    ) -> SimulatedThread:
-        return SimulatedThread(tid, name, self._load(process, wave, settings, delay, 1))
 
-    def _load(
-        self, process: SimulatedProcess, wave: Wave, settings: Reader | None, delay: str, count: int
-    ) -> Load:
-        waiting = settings.wave(delay, "0.2") if settings and delay else constant_wave(0.2)
-        share = waiting.scaled(0.01)
-        small = (wave.constant or 0.0) < 0.2 if wave.constant is not None else False
-        lived_s = max(0.0, -process.start_s)
-        before_s = wave.mean(-_TYPICAL_S, 0.0) * lived_s
-        return Load(
-            wave,
-            count,
-            share,
-            of_job=process.of_job,
-            spread=small or (wave.constant or 0.0) > 1,
-            start_s=process.start_s if process.start_s > 0 else -math.inf,
-            end_s=process.end_s,
-            run_s=before_s,
-            wait_s=before_s * share.mean(-_TYPICAL_S, 0.0),
-        )
-
-    def _extra(self, settings: Reader) -> None:
-        pid = round(settings.number("pid", "0")) or self._id()
-        name = settings.text("name", "python")
-        process = SimulatedProcess(
-            pid=pid,
-            parent=round(settings.number("parent", "1")),
-            name=name[:15],
-            command=settings.text("cmd", name),
-            user=settings.text("user", "demo"),
-            threads=[],
-            start_s=-settings.number("age", "3600"),
-        )
-        load = Load(settings.wave("cpu", "0"), 1, of_job=False, spread=True)
-        process.threads.append(SimulatedThread(pid, process.name, load))
-        self._add(process)
-
-    def _others(self) -> None:
-        """One foreign process that keeps `others.cpu` cores busy."""
-        if not self._machine.has("others.cpu"):
-            return
-        load = Load(self._machine.wave("others.cpu", "0"), 1, of_job=False, spread=True)
-        threads = [SimulatedThread(_OTHERS_PID, "render", load)]
-        command = "/opt/render/render --threads 0 scene.blend"
-        self._add(SimulatedProcess(_OTHERS_PID, 1, "render", command, "alex", threads, -7200.0))
+def _generations(settings: Reader) -> list[tuple[float, float]]:
+    """(start, end) of each set of workers, in seconds since the scenario's start."""
+    if not settings.has("w.respawn"):
+        return [(-math.inf, math.inf)]
+    length = max(1.0, settings.number("w.respawn", "60"))
+    pause = settings.number("w.pause", "1")
+    starts = [length * n for n in range(math.ceil(_LONGEST_S / length))]
+    return [(-math.inf, -pause), *((start, start + length - pause) for start in starts)]
 
 
 def _is_live(plan: ProcessPlan) -> bool:

@@ -17,6 +17,11 @@ _GROUPS = {
         f"{_SITE}/nvidia/cu13/lib/libcublas.so.13",
         f"{_SITE}/nvidia/cudnn/lib/libcudnn.so.9",
     ),
+    "cudart12": ("/usr/local/cuda-12.4/targets/x86_64-linux/lib/libcudart.so.12.4.127",),
+    "cudnn8-system": ("/usr/lib/x86_64-linux-gnu/libcudnn.so.8.9.7",),
+    "cudnn9-system": ("/usr/lib/x86_64-linux-gnu/libcudnn.so.9.1.0",),
+    "ptxjit": ("/usr/lib/x86_64-linux-gnu/libnvidia-ptxjitcompiler.so.{driver}",),
+    "profiler": ("/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.13",),
     "PIL": (
         f"{_SITE}/PIL/_imaging.cpython-311-x86_64-linux-gnu.so",
         f"{_SITE}/pillow.libs/libjpeg-a06fcdb4.so.62.4.0",

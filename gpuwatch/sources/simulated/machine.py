@@ -4,9 +4,10 @@ import math
 from collections.abc import Callable
 
 from gpuwatch.sources.simulated.busy import BusyFiles
+from gpuwatch.sources.simulated.crowd import SimulatedProcess
 from gpuwatch.sources.simulated.gpu import SimulatedGpu
 from gpuwatch.sources.simulated.integrals import Integral
-from gpuwatch.sources.simulated.jobs import Builder, SimulatedProcess, check
+from gpuwatch.sources.simulated.jobs import Builder, check
 from gpuwatch.sources.simulated.loads import CpuLoads
 from gpuwatch.sources.simulated.processes import ProcessTable
 from gpuwatch.sources.simulated.scenario import Scenario
@@ -47,6 +48,10 @@ class Machine:
         pressure = self.settings.wave("psi.io", "0.2")
         io_wait = pressure.scaled(_IO_WAIT / 100)
         self.mask = builder.mask
+        #: Share of CPU time in the kernel, over all cores: that of the busiest kind of job.
+        self.system_ratio = max(
+            [process.system_ratio for process in builder.processes if process.of_job] or [0.1]
+        )
         self.cpu = CpuLoads(
             self.cores, builder.mask or self.cores, builder.loads, io_wait, timeline.timescale
         )
@@ -84,6 +89,11 @@ class Machine:
         readers = [process for process in job if process.pid not in parents]
         for process in readers:
             process.from_disk = self.disk_read.scaled(1 / len(readers))
+
+    @property
+    def shm_bytes(self) -> int:
+        """Size of /dev/shm."""
+        return int(self.settings.number("shm.total", str(self.memory_bytes // 2)))
 
     def living(self) -> dict[int, SimulatedProcess]:
         now = self.timeline.real()

@@ -17,6 +17,7 @@ from gpuwatch.sources.simulated.scenario import HostPlan, ProcessPlan, Settings
 MACHINE = {
     "cores": "number",
     "others.cpu": "wave",  # cores kept busy by processes of others
+    "steal": "wave",  # % of all CPU time that the hypervisor gave to others
     "psi": "text",  # "off": this kernel has no pressure information
     "psi.cpu": "wave",  # some, %
     "psi.io": "wave",
@@ -29,6 +30,18 @@ MACHINE = {
     "disk.iops": "wave",  # reads/s
     "net.rx": "wave",  # bytes/s
     "net.tx": "wave",
+    "net.speed": "number",  # Mbit/s
+    "shm.total": "number",  # bytes
+    "shm.used": "wave",
+    "cpu.mhz": "wave",  # clock of every core
+    "cpu.mhz_max": "number",
+    "cpu.governor": "text",
+    "cpu.driver": "text",  # of cpufreq
+    "cpu.throttles": "wave",  # thermal throttling events per s
+    "dimms": "number",  # memory modules that the board's tables list
+    "dimm.slots": "number",
+    "dimm.channels": "number",
+    "dimm.speed": "number",  # MT/s
     "mem.total": "number",  # bytes
     "mem.avail": "wave",  # % of total
     "mem.cached": "wave",
@@ -39,6 +52,14 @@ MACHINE = {
     "refaults": "wave",  # pages/s
     "cg.quota": "number",  # cores
     "cg.throttled": "wave",  # % of periods
+    "cg.mem.limit": "number",  # bytes
+    "cg.mem.used": "wave",
+    "cg.mem.file": "wave",  # of them page cache
+    "cg.refaults": "wave",  # pages/s
+    "orphans": "number",  # data workers whose trainer is gone
+    "p2p": "text",  # "off": the cards cannot read each other's memory; "on"
+    "topology": "text",  # way between two cards: single, multiple (switches), host, node, system
+    "platform": "text",  # "wsl"
     "uptime": "number",  # s at the start
     "hostname": "text",
     "vm": "text",  # "on": a virtual machine
@@ -48,15 +69,27 @@ JOB = {
     "W": "number",
     "main.cpu": "wave",  # cores
     "main.read": "wave",  # bytes/s through read calls, cache included
+    "main.write": "wave",
     "main.delay": "wave",  # % of its runnable time spent waiting for a core
+    "main.state": "text",  # "D 30 %": share of time blocked on the disk
+    "main.threads": "number",  # more busy threads in the trainer
+    "main.thread.cpu": "wave",  # each
+    "main.thread.name": "text",
     "w.cpu": "wave",  # each
     "w.read": "wave",
-    "w.state": "text",  # "D 60 %": share of time blocked on the disk
+    "w.disk": "wave",  # bytes/s of its reads that the disk delivers
+    "w.state": "text",
+    "w.respawn": "number",  # s after which all workers are replaced
+    "w.pause": "number",  # s without workers before the new ones
     "w.delay": "wave",
     "w.name": "text",
     "threads": "number",  # more busy threads in each worker
     "sys": "number",  # share of CPU time in the kernel, 0..1
     "mask": "number",  # cores the job may run on
+    "node": "number",  # NUMA node its threads run on
+    "data": "text",  # file system the training data lies on: nfs4, fuse.s3fs, overlay, ...
+    "compile": "text",  # "0..200": compiler processes run between these seconds
+    "wrapper": "text",  # a command it was started under, as in nsys profile
     "age": "number",  # s at the start
     "env": "text",
     "maps": "text",
@@ -74,6 +107,10 @@ PROCESS = {
     "user": "text",
     "age": "number",
     "parent": "number",
+    "env": "text",
+    "maps": "text",
+    "start": "number",  # s
+    "end": "number",
 }
 
 

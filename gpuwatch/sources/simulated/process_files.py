@@ -5,7 +5,7 @@ import math
 import os
 from collections.abc import Callable
 
-from gpuwatch.sources.simulated.jobs import SimulatedProcess, SimulatedThread
+from gpuwatch.sources.simulated.crowd import SimulatedProcess, SimulatedThread
 from gpuwatch.sources.simulated.libraries import maps
 from gpuwatch.sources.simulated.machine import Machine, whole
 
@@ -42,7 +42,7 @@ class ProcessFiles:
             "limits": lambda process: (
                 b"Max open files            1048576              1048576              files\n"
             ),
-            "mountinfo": lambda process: self.mountinfo(),
+            "mountinfo": lambda process: self.mountinfo(process.data),
             "oom_score": lambda process: b"0\n",
         }
         self._cgroup_paths: dict[int, str] = {}
@@ -89,8 +89,8 @@ class ProcessFiles:
         process = self._process(pid, "")
         return process.mask or self._machine.cores
 
-    def mountinfo(self) -> bytes:
-        """The root, the data and the control groups."""
+    def mountinfo(self, filesystem: str = "") -> bytes:
+        """The root, the data (on `filesystem`, if one is named) and the control groups."""
         docker = self._machine.settings.text("container", "") == "docker"
         data = "/dev/nvme0n1p1" if self._machine.disk_kind == "nvme" else "/dev/sda1"
         device = "259:1" if self._machine.disk_kind == "nvme" else "8:1"
@@ -99,9 +99,13 @@ class ProcessFiles:
             if docker
             else "22 1 259:1 / / rw,relatime - ext4 /dev/nvme0n1p1 rw"
         )
+        here = f"41 22 {device} / /data rw,noatime - ext4 {data} rw"
+        if filesystem:
+            source = "store:/export/data" if filesystem.startswith("nfs") else "datastore"
+            here = f"41 22 0:61 / /data rw,noatime - {filesystem} {source} rw"
         lines = (
             root,
-            f"41 22 {device} / /data rw,noatime - ext4 {data} rw",
+            here,
             "28 22 0:26 / /dev/shm rw,nosuid - tmpfs tmpfs rw",
             "30 22 0:28 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw",
         )
@@ -179,8 +183,16 @@ class ProcessFiles:
             f"{session} 0 -1 4194304 50000 0 {faults} 0 {times} 0 0 20 0 {len(process.threads)} 0 {start}"
         )
         tail = f"{memory * 4} {memory // _PAGE} 18446744073709551615" + " 0" * 13
-        core = shown.tid % self._machine.cores
+        core = self._core(process, shown.tid)
         return f"{head} {middle} {tail} {core} 0 0 0 0 0 0 0 0 0 0 0 0 0\n".encode()
+
+    def _core(self, process: SimulatedProcess, tid: int) -> int:
+        """The core a thread ran on last."""
+        cores, nodes = self._machine.cores, max(1, self._machine.scenario.numa_nodes)
+        if process.node is None or nodes == 1:
+            return tid % cores
+        share = max(1, cores // nodes)
+        return process.node * share + tid % share
 
     def _status(self, process: SimulatedProcess) -> bytes:
         uid = self._user_ids[process.user]
@@ -211,9 +223,11 @@ class ProcessFiles:
         chars = self._machine.count(f"read {process.pid}", process.read, lived)
         device = self._machine.count(f"disk {process.pid}", process.from_disk, lived)
         chars = max(chars, device)
+        written = 4096 + self._machine.count(f"write {process.pid}", process.write, lived)
         return (
-            b"rchar: %d\nwchar: 4096\nsyscr: %d\nsyscw: 10\nread_bytes: %d\nwrite_bytes: 4096\n"
-            b"cancelled_write_bytes: 0\n" % (whole(chars), whole(chars / _CALL_BYTES), whole(device))
+            b"rchar: %d\nwchar: %d\nsyscr: %d\nsyscw: 10\nread_bytes: %d\nwrite_bytes: %d\n"
+            b"cancelled_write_bytes: 0\n"
+            % (whole(chars), whole(written), whole(chars / _CALL_BYTES), whole(device), whole(written))
         )
 
     def _cgroup(self, process: SimulatedProcess) -> bytes:

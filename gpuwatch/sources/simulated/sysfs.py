@@ -10,6 +10,7 @@ from gpuwatch.sources.simulated.process_files import VIEWER, ProcessFiles
 _RATES = ("", "2.5 GT/s PCIe", "5.0 GT/s PCIe", "8.0 GT/s PCIe", "16.0 GT/s PCIe", "32.0 GT/s PCIe")
 #: Control group files of the job: ten periods a second.
 _PERIODS_PER_S = 10
+_KERNEL = "6.8.0-60-generic"
 _THROTTLED_S = 0.06  # lost in a period that is cut short
 
 Maker = Callable[[], bytes]
@@ -25,8 +26,11 @@ def sysfs(machine: Machine, files: ProcessFiles) -> tuple[dict[str, Maker], dict
     for gpu in machine.gpus:
         _pci(machine, gpu, made, links)
     made |= _control_groups(machine, files)
+    made |= _frequencies(machine)
     links["/sys/class/net/eno1"] = "/sys/devices/virtual/net/eno1"
-    made["/sys/devices/virtual/net/eno1/speed"] = _constant("10000\n")
+    made["/sys/devices/virtual/net/eno1/speed"] = _constant(
+        f"{machine.settings.number('net.speed', '10000'):.0f}\n"
+    )
     made["/sys/devices/virtual/net/eno1/operstate"] = _constant("up\n")
     return made, links
 
@@ -38,11 +42,14 @@ def _constant(text: str) -> Maker:
 
 def _identity(machine: Machine) -> dict[str, str]:
     virtual = machine.settings.on("vm", False)
+    kernel = (
+        "5.15.153.1-microsoft-standard-WSL2" if machine.settings.text("platform", "") == "wsl" else _KERNEL
+    )
     driver = machine.scenario.driver
     found = {
-        "/proc/version": "Linux version 6.8.0-60-generic (gcc 13.3.0) #1 SMP PREEMPT_DYNAMIC\n",
+        "/proc/version": f"Linux version {kernel} (gcc 13.3.0) #1 SMP PREEMPT_DYNAMIC\n",
         "/proc/sys/kernel/hostname": machine.settings.text("hostname", "simbox") + "\n",
-        "/proc/sys/kernel/osrelease": "6.8.0-60-generic\n",
+        "/proc/sys/kernel/osrelease": kernel + "\n",
         "/sys/class/dmi/id/sys_vendor": "QEMU\n" if virtual else "Supermicro\n",
         "/sys/class/dmi/id/product_name": "Standard PC (Q35)\n" if virtual else "SYS-740GP\n",
         "/sys/class/dmi/id/board_name": "simulated\n",
@@ -57,7 +64,55 @@ def _identity(machine: Machine) -> dict[str, str]:
             f"Model: \t\t {gpu.plan.name}\nGPU UUID: \t {gpu.uuid}\nBus Location: \t {address(gpu)}\n"
             f"Device Minor: \t {gpu.minor}\n"
         )
+    if machine.settings.has("dimms"):
+        found["/run/udev/data/+dmi:id"] = _memory_modules(machine)
     return found
+
+
+def _memory_modules(machine: Machine) -> str:
+    """The board's memory tables as udev keeps them: full slots first, one channel after the other."""
+    settings = machine.settings
+    count = round(settings.number("dimms", "2"))
+    slots = max(count, round(settings.number("dimm.slots", str(count))))
+    channels = max(1, round(settings.number("dimm.channels", "2")))
+    speed = round(settings.number("dimm.speed", "3200"))
+    size = round(machine.memory_bytes * 1.02 / max(1, count))
+    lines = [f"E:MEMORY_ARRAY_NUM_DEVICES={slots}"]
+    for slot in range(slots):
+        name = f"E:MEMORY_DEVICE_{slot}"
+        lines.append(f"{name}_LOCATOR=DIMM {slot}")
+        lines.append(f"{name}_BANK_LOCATOR=P0 CHANNEL {chr(ord('A') + slot % channels)}")
+        lines.append(f"{name}_SIZE={size if slot < count else 0}")
+        lines.append(f"{name}_TYPE=DDR4")
+        lines += (
+            [f"{name}_SPEED_MTS={speed}", f"{name}_CONFIGURED_SPEED_MTS={speed}"]
+            if slot < count
+            else [f"{name}_PRESENT=0"]
+        )
+    return "\n".join((*lines, ""))
+
+
+def _frequencies(machine: Machine) -> dict[str, Maker]:
+    """Clocks of the cores, where the scenario gives any, and the count of thermal throttling."""
+    settings, base = machine.settings, "/sys/devices/system/cpu"
+    made: dict[str, Maker] = {}
+    if settings.has("cpu.mhz") or settings.has("cpu.mhz_max"):
+        top = settings.number("cpu.mhz_max", "4700")
+        for core in range(machine.cores):
+            policy = f"{base}/cpufreq/policy{core}"
+            made[f"{policy}/scaling_governor"] = _constant(settings.text("cpu.governor", "schedutil") + "\n")
+            made[f"{policy}/scaling_driver"] = _constant(settings.text("cpu.driver", "acpi-cpufreq") + "\n")
+            made[f"{policy}/cpuinfo_max_freq"] = _constant(f"{top * 1000:.0f}\n")
+            made[f"{base}/cpu{core}/cpufreq/scaling_cur_freq"] = lambda: (
+                b"%d\n" % whole(machine.now("cpu.mhz", f"{top}") * 1000)
+            )
+    if settings.has("cpu.throttles"):
+        for core in range(machine.cores):
+            made[f"{base}/cpu{core}/topology/physical_package_id"] = _constant("0\n")
+            made[f"{base}/cpu{core}/thermal_throttle/package_throttle_count"] = lambda: (
+                b"%d\n" % whole(machine.counter("cpu.throttles", "0"))
+            )
+    return made
 
 
 def _cpus(machine: Machine) -> dict[str, str]:
@@ -139,13 +194,20 @@ def _control_groups(machine: Machine, files: ProcessFiles) -> dict[str, Maker]:
     made: dict[str, Maker] = {}
     quota = machine.settings.number("cg.quota", "0")
     mine = {files.cgroup_path(p): p.of_job and p.user == VIEWER for p in machine.processes.values()}
+    quarter = str(machine.memory_bytes // 4)
     for path, is_job in mine.items():
         base = f"/sys/fs/cgroup{path}"
         limited = is_job and quota > 0
         limit = f"{round(quota * 100000)} 100000\n" if limited else "max 100000\n"
         made[f"{base}/cpu.max"] = _constant(limit)
-        made[f"{base}/memory.max"] = _constant("max\n")
-        made[f"{base}/memory.current"] = _constant(f"{machine.memory_bytes // 4}\n")
+        bounded = is_job and machine.settings.has("cg.mem.limit")
+        limit = f"{machine.settings.number('cg.mem.limit', '0'):.0f}\n" if bounded else "max\n"
+        made[f"{base}/memory.max"] = _constant(limit)
+        made[f"{base}/memory.current"] = lambda: b"%d\n" % whole(machine.now("cg.mem.used", quarter))
+        made[f"{base}/memory.stat"] = lambda: (
+            b"file %d\nworkingset_refault_file %d\n"
+            % (whole(machine.now("cg.mem.file", quarter)), whole(machine.counter("cg.refaults", "0")))
+        )
         made[f"{base}/cpu.stat"] = (lambda: _throttling(machine)) if limited else _constant("usage_usec 0\n")
     return made
 
