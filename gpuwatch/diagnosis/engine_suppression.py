@@ -7,7 +7,8 @@ ROOTS: Mapping[str, frozenset[str]] = {
     "loader-cpu-bound": frozenset(
         {"cpu-quota-throttled", "cpu-mask-narrow", "host-cpu-contention", "thread-oversubscription"}
     ),
-    "thermal-throttle": frozenset({"fan-or-cooling-fault"}),
+    "comm-wait": frozenset({"collective-hang"}),
+    "gpu-imbalance": frozenset({"collective-hang", "dp-single-process"}),
     "pcie-saturated": frozenset({"pcie-width-reduced", "pcie-gen-reduced"}),
 }
 #: The bare waiting is shown until causes cover this much of it (after TraceML's coverage rule).

@@ -38,9 +38,14 @@ COMPILERS = frozenset({"ptxas", "cicc", "nvcc", "cc1plus", "cudafe++"})
 _COMPILER_WORDS = ("compile_worker", "triton")
 #: Arguments that tell one rank of a job from the next: its number, its card, its pipe to the parent.
 _RANK_NUMBER = re.compile(
-    r"((?:rank|device|gpu|cuda|node|fd|handle|proc|port|index|id)\w*\W{1,3})\d+", re.IGNORECASE
+    r"((?<![a-z])(?:rank|device|gpu|cuda|node|fd|handle|proc|port|index|idx|id)"
+    r"(?:[_-]?(?:rank|id|index|idx|num|no|fd|handle|port))?s?\W{1,3})\d+",
+    re.IGNORECASE,
 )
-_SERVERS = ("vllm", "sglang", "tritonserver", "text-generation", "ollama", "uvicorn")
+_SERVERS = (
+    *("vllm", "sglang", "tritonserver", "text-generation", "ollama", "uvicorn", "llama-server", "llama-box"),
+    *("lmdeploy", "koboldcpp", "tabbyapi", "trtllm-serve", "text-embeddings", "infinity_emb", "torchserve"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,9 @@ SATURATED_P10, SATURATED_MEAN = 0.85, 0.90
 PULSE_DEPTH, PULSE_LOW, PULSE_HIGH = 0.40, 0.35, 0.50
 PULSE_EDGES, PULSE_STALL = 4, 0.08
 PULSE_SEPARABILITY, PULSE_CORRELATION = 0.70, 0.5
+#: A gap of one or two points is mixed with work on both sides and never reads as idle; where the pulses
+#: keep time with the driver's samples, it reads the same each time (our own).
+MIXED_GAP_SPACINGS, MIXED_LOW, MIXED_CORRELATION = 2.2, 0.55, 0.8
 EPISODE_DEPTH, EPISODE_LOW, EPISODE_HIGH = 0.60, 0.15, 0.80
 EPISODE_GAP_S, EPISODE_BUSY_SHARE = 2.0, 0.60
 #: Pulses with gaps of a human pause, few and far between, are episodes.
@@ -100,9 +103,14 @@ def shape_of(
         hole_s = HOLE_SPACINGS * spacing
         edges = _edges(times, values, levels, hole_s)
         busy_share = sum(value >= levels.threshold for value in values) / count
-        if _could_pulse(levels, edges, stall, duration, busy_share):
+        mixed = buffered and edges.gap_s is not None and edges.gap_s <= MIXED_GAP_SPACINGS * spacing
+        lowest = MIXED_LOW if mixed else PULSE_LOW
+        if levels.low <= lowest and _could_pulse(levels, edges, stall, duration, busy_share):
             rhythm = _rhythm(times, values, spacing, len(edges.rises) / duration)
-            if levels.separability >= PULSE_SEPARABILITY or rhythm.correlation >= PULSE_CORRELATION:
+            deep = levels.low <= PULSE_LOW
+            if rhythm.correlation >= (PULSE_CORRELATION if deep else MIXED_CORRELATION) or (
+                deep and levels.separability >= PULSE_SEPARABILITY
+            ):
                 kind = ShapeKind.PULSED
         if kind is not ShapeKind.PULSED and _episodic(levels, edges, busy_share):
             kind = ShapeKind.EPISODIC
@@ -231,7 +239,6 @@ def _could_pulse(levels: _Levels, edges: _Edges, stall: float, duration: float, 
     )
     return (
         levels.high - levels.low >= PULSE_DEPTH
-        and levels.low <= PULSE_LOW
         and levels.high >= PULSE_HIGH
         and len(edges.rises) >= PULSE_EDGES
         and stall >= PULSE_STALL

@@ -40,6 +40,8 @@ CLEAR_S = 30.0
 WAITS_CLEARLY = 0.15
 #: With more of the minute than this unknown, "nothing slows it" would be a guess.
 UNMEASURED = 0.5
+#: A training without a job on any GPU has a verdict all the same.
+NOT_ON_GPU = "not-on-gpu"
 #: Strongest lever first, among those whose gain cannot be seen from outside (diagnosis §4.2.3).
 LEVERS = (
     "tensor-cores-idle",
@@ -132,6 +134,9 @@ def _propose(facts: TickFacts) -> _Proposal:
     judged = [gpu for gpu in facts.gpus if gpu.judged]
     ready = [gpu for gpu in judged if gpu.steady_s >= FIRST_S]
     if not judged:
+        elsewhere = next((one for one in facts.findings if one.rule == NOT_ON_GPU), None)
+        if elsewhere is not None and severity_at_least(elsewhere.severity, Severity.WARNING):
+            return _Proposal(("finding", elsewhere.rule), plain_finding(facts, elsewhere, False))
         return _Proposal(("state", ""), state_of(facts))
     if not ready:
         wait = FIRST_S - max(gpu.steady_s for gpu in judged)
@@ -195,7 +200,7 @@ def _lever(findings: Sequence[Finding]) -> Finding | None:
         finding
         for finding in findings
         if not finding.banner
-        and finding.kind is not Kind.LOSS
+        and (finding.kind is not Kind.LOSS or _unpriced(finding))
         and severity_at_least(finding.severity, Severity.NOTICE)
     ]
 
@@ -204,3 +209,8 @@ def _lever(findings: Sequence[Finding]) -> Finding | None:
         return (not severity_at_least(finding.severity, Severity.WARNING), known)
 
     return min(levers, key=rank, default=None)
+
+
+def _unpriced(finding: Finding) -> bool:
+    """A loss that is certain enough to warn of, while its cost cannot be measured from outside."""
+    return finding.share_ratio is None and severity_at_least(finding.severity, Severity.WARNING)

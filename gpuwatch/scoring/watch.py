@@ -1,7 +1,7 @@
 """Watches a run and keeps what was said, and when: one entry for each change."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpuwatch.model import (
     Confidence,
@@ -132,3 +132,5 @@ def _note_verdict(watched: Watched, diagnosis: Diagnosis, now_s: float) -> None:
     last = watched.verdicts[-1] if watched.verdicts else None
     if last is None or (last.layer, last.rule) != (verdict.layer, verdict.rule):
         watched.verdicts.append(Spoken(now_s, verdict.layer, verdict.rule, verdict.headline))
+    else:  # the same verdict in new words: the last ones are kept
+        watched.verdicts[-1] = replace(last, headline=verdict.headline)

@@ -27,6 +27,8 @@ FULL_CORE = 0.95
 FULL_CORE_EXIT = 0.80
 #: An estimate with a larger standard error counts as one signal less.
 UNSURE_CORES = 0.25
+#: The other GPUs of a job that work and do not wait (our own).
+PEERS_WORK, PEERS_WAIT, PEERS_MEMORY = 0.90, 0.05, 0.05
 
 #: Fewer points a cycle than this, and the shape is no picture of the gaps.
 SAMPLES_PER_CYCLE = 3.5
@@ -55,11 +57,29 @@ def waiting(window: Window, active: bool) -> Waiting | Abstain | Clear:
     if shape.kind is ShapeKind.PULSED and shape.stall_ratio is not None:
         if shape.stall_ratio < least:
             return Clear("hardly any waiting")
+        if done_early(window):
+            return Clear("the other GPUs of this job are not held up: this one has less to do")
         return Waiting(shape.stall_ratio, shape.stall_low_ratio, shape.stall_high_ratio, _is_resolved(shape))
     mean = shape.mean_ratio
     if shape.kind in _UNRESOLVED and mean is not None and mean < FLAT_UTILIZATION:
         return Waiting(1.0 - mean, None, None, False)
     return Clear("" if mean is None else f"the GPU does not wait ({mean:.0%} busy)".replace("%", " %"))
+
+
+def done_early(window: Window) -> bool:
+    """Whether all other GPUs of the job work on without waiting: then no input is missing, the work is uneven.
+
+    A rank whose batch is late stops the others, which shows as their waiting.
+    """
+    if not window.siblings:
+        return False
+    return all(
+        (one.mean("utilization_ratio", LEAST_S) or 0.0) >= PEERS_WORK
+        and one.peers_ratio is not None
+        and one.peers_ratio < PEERS_WAIT
+        and (one.mean("memory_utilization_ratio", LEAST_S) or 0.0) >= PEERS_MEMORY
+        for one in window.siblings
+    )
 
 
 def _is_resolved(shape: Shape) -> bool:

@@ -1,7 +1,7 @@
 """R42, R43, R46: what a GPU that is fed well leaves unused. Levers and states, never losses."""
 
 from gpuwatch.diagnosis.interface import Abstain, Clear, Fires, Outcome
-from gpuwatch.diagnosis.rules.common import missing
+from gpuwatch.diagnosis.rules.common import busy_level, missing
 from gpuwatch.diagnosis.rules.waiting import power_ratio
 from gpuwatch.diagnosis.window import Window
 from gpuwatch.model import Confidence, Evidence, Severity, ShapeKind
@@ -61,7 +61,8 @@ def batch_headroom(window: Window, active: bool) -> Outcome:
         window.mean("sm_active_ratio", BANDWIDTH_S),
         window.mean("sm_occupancy_ratio", BANDWIDTH_S),
     )
-    utilization, power = window.mean("utilization_ratio", BANDWIDTH_S), power_ratio(window)
+    # The level at work: a checkpoint a moment ago says nothing about the kernels.
+    utilization, power = busy_level(window, BANDWIDTH_S), power_ratio(window)
     if sm is not None:
         room = sm < BATCH_SM or (occupancy is not None and occupancy < BATCH_OCCUPANCY)
     elif utilization is None or power is None:

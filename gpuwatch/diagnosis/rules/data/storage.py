@@ -16,10 +16,12 @@ from gpuwatch.diagnosis.window import JobView, Window
 from gpuwatch.model import Confidence, DataMount, Evidence, Severity
 
 WINDOW_S = 30.0
-#: The job's part of the device's reads; two of the four signs must hold (our own).
+#: The job's part of the device's reads; two signs must hold (our own).
 JOB_PART = 0.50
 WORKER_CORES = 0.60
 PRESSURE_RATIO, BLOCKED_RATIO, BUSY_RATIO, IOWAIT_RATIO = 0.20, 0.30, 0.90, 0.20
+#: Under pressure, a job that reads this much from the disk is the one that waits for it.
+HEAVY_BYTES_PER_S = 100e6
 SIGNS, SIGNS_EXIT = 2, 1
 #: A read this slow, by kind of disk (ms; NVMe and SSD as in common advice, a hard disk seeks).
 SLOW_READ_MS = {"nvme": 2.0, "ssd": 5.0, "hdd": 20.0, "virtual": 5.0, "unknown": 5.0}
@@ -100,7 +102,7 @@ def _job_reads(window: Window, job: JobView) -> float | None:
 
 
 def _signs(window: Window, job: JobView, disk: _Disk) -> list[str]:
-    """Which of the four signs of a disk that keeps people waiting hold now."""
+    """Which of the signs of a disk that keeps people waiting hold now."""
     found = []
     pressure, iowait = (window.host_mean(key, WINDOW_S) for key in ("io_pressure_ratio", "cpu_iowait_ratio"))
     if pressure is not None and pressure >= PRESSURE_RATIO:
@@ -113,6 +115,8 @@ def _signs(window: Window, job: JobView, disk: _Disk) -> list[str]:
         found.append("disk")
     if iowait is not None and iowait >= IOWAIT_RATIO:
         found.append("iowait")
+    if "pressure" in found and (_job_reads(window, job) or 0.0) >= HEAVY_BYTES_PER_S:
+        found.append("reads")
     return found
 
 

@@ -135,10 +135,12 @@ def p2p_or_nvlink_down(window: Window, active: bool) -> Outcome:
         return Clear(ALONE)
     counts = [one.reading.nvlink_active_count if one.reading is not None else None for one in windows]
     expected = [one.info.nvlink_count if one.info is not None else None for one in windows]
-    for one, count, most in zip(windows, counts, expected, strict=True):
-        best = max([number for number in (most, *counts) if number is not None], default=0)
-        if count is not None and best and count < best:
-            return _down(one, count, best)
+    # No link anywhere is a machine without bridges, which is how most cards are sold.
+    if any(counts):
+        for one, count, most in zip(windows, counts, expected, strict=True):
+            best = max([number for number in (most, *counts) if number is not None], default=0)
+            if count is not None and best and count < best:
+                return _down(one, count, best)
     job = window.job
     facts = job.trainer.facts if job is not None else None
     if facts is not None and (facts.environment or {}).get("NCCL_P2P_DISABLE") == "1":

@@ -76,7 +76,7 @@ def _fan(window: Window, temperature: float, fans: tuple[float, ...], variant: s
                 for place, value in enumerate(fans)
             ),
         ),
-        severity=Severity.CRITICAL if throttles else Severity.WARNING,
+        severity=Severity.CRITICAL if throttles and not variant else Severity.WARNING,
         variant=variant,
         parameters={"temperature": temperature, "slowest": min(fans), "fastest": max(fans)},
     )

@@ -10,6 +10,9 @@ from gpuwatch.model import Confidence, Evidence, JobState, Severity
 CRITICAL_XIDS = frozenset({48, 62, 64, 74, 79, 95, 119, 120, 140})
 PROGRAM_XIDS = frozenset({13, 31, 43, 45})
 
+#: Xids about memory rows: double-bit, remapping recorded or failed, contained and uncontained errors.
+MEMORY_XIDS = {48: "errors", 63: "pending", 64: "failed", 94: "errors", 95: "errors"}
+
 STUCK_S, STUCK_POINTS = 60.0, 6
 DATA_CENTRE = ("data centre", "tesla", "nvidia")
 
@@ -72,6 +75,13 @@ def ecc_remap(window: Window, active: bool) -> Outcome:
         return _memory("errors", Severity.CRITICAL, evidence)
     if reading.remap_pending or reading.retired_pending:
         return _memory("pending", Severity.WARNING, evidence)
+    # The event comes at once, the counters are read once in a while.
+    logged = [event.code for event in window.events if event.kind == "xid" and event.code in MEMORY_XIDS]
+    if logged:
+        code = logged[-1] or 0
+        variant = MEMORY_XIDS[code]
+        severity = Severity.WARNING if variant == "pending" else Severity.CRITICAL
+        return _memory(variant, severity, [Evidence("xid", "Xid", float(code)), *evidence])
     return Clear("no memory errors")
 
 
