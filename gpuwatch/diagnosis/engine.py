@@ -320,7 +320,8 @@ class Engine:
                     findings={
                         finding.rule: finding
                         for finding in reversed(self._findings)
-                        if finding.subject in (HOST, self._job_of(reading.uuid)) or reading.uuid in finding.gpus
+                        if finding.subject in (HOST, self._job_of(reading.uuid))
+                        or reading.uuid in finding.gpus
                     },
                     unmeasured=reading.absent.get("utilization_ratio", ""),
                 )

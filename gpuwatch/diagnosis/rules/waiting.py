@@ -27,6 +27,8 @@ FULL_CORE = 0.95
 FULL_CORE_EXIT = 0.80
 #: An estimate with a larger standard error counts as one signal less.
 UNSURE_CORES = 0.25
+#: Gaps are over after this long without one, at this part of the busy level (our own).
+ENDED_S, ENDED_CYCLES, ENDED_PART = 15.0, 3.0, 0.9
 #: The other GPUs of a job that work and do not wait (our own).
 PEERS_WORK, PEERS_WAIT, PEERS_MEMORY = 0.90, 0.05, 0.05
 
@@ -57,6 +59,8 @@ def waiting(window: Window, active: bool) -> Waiting | Abstain | Clear:
     if shape.kind is ShapeKind.PULSED and shape.stall_ratio is not None:
         if shape.stall_ratio < least:
             return Clear("hardly any waiting")
+        if _has_ended(window, shape):
+            return Clear("the waiting has ended")
         if done_early(window):
             return Clear("the other GPUs of this job are not held up: this one has less to do")
         return Waiting(shape.stall_ratio, shape.stall_low_ratio, shape.stall_high_ratio, _is_resolved(shape))
@@ -66,8 +70,20 @@ def waiting(window: Window, active: bool) -> Waiting | Abstain | Clear:
     return Clear("" if mean is None else f"the GPU does not wait ({mean:.0%} busy)".replace("%", " %"))
 
 
+def _has_ended(window: Window, shape: Shape) -> bool:
+    """Whether the gaps of the last minute are all behind: none for as long as three used to take."""
+    high = shape.high_ratio
+    if not shape.cycles or high is None:
+        return False
+    quiet_s = max(ENDED_S, ENDED_CYCLES * shape.duration_s / shape.cycles)
+    if quiet_s >= shape.duration_s:
+        return False
+    values = window.present("utilization_ratio", quiet_s)
+    return bool(values) and min(values) >= ENDED_PART * high
+
+
 def done_early(window: Window) -> bool:
-    """Whether all other GPUs of the job work on without waiting: then no input is missing, the work is uneven.
+    """Whether all other GPUs of the job work on without waiting: no input is missing, the work is uneven.
 
     A rank whose batch is late stops the others, which shows as their waiting.
     """

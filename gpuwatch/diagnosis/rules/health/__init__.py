@@ -19,7 +19,7 @@ RULES: tuple[Rule, ...] = (
         without_data=True,
     ),
     rule("xid", "gpu", Kind.RISK, xid),
-    rule("ecc-remap", "gpu", Kind.RISK, ecc_remap, every_s=10.0),
+    rule("ecc-remap", "gpu", Kind.RISK, ecc_remap, every_s=2.0),
     rule("stuck-process", "job", Kind.RISK, stuck_process, every_s=10.0),
     rule("persistence-off", "gpu", Kind.STATE, persistence_off, every_s=30.0),
 )
