@@ -11,8 +11,9 @@ from gpuwatch.diagnosis.checks import check_results, not_checked
 from gpuwatch.diagnosis.engine_ledgers import all_spans
 from gpuwatch.diagnosis.engine_looks import Turns, evaluate, look
 from gpuwatch.diagnosis.engine_suppression import suppressed
+from gpuwatch.diagnosis.engine_teams import Teams
 from gpuwatch.diagnosis.engine_windows import HOST, Windows
-from gpuwatch.diagnosis.interface import Abstain, Rule
+from gpuwatch.diagnosis.interface import Abstain, Outcome, Rule
 from gpuwatch.diagnosis.jobs import JobTracker
 from gpuwatch.diagnosis.ledger_causes import Label, attribute, claims_of
 from gpuwatch.diagnosis.ledger_parts import NOBODY, Claimed
@@ -28,6 +29,7 @@ from gpuwatch.model import (
     Diagnosis,
     Event,
     Finding,
+    GpuInfo,
     Layer,
     Ledger,
     LedgerSpans,
@@ -84,6 +86,7 @@ class Engine:
         self._rules = tuple(rule for rule in chosen if rule.id not in ignored)
         self._ruled = frozenset(places[rule.id][1] for rule in self._rules if not rule.unavailable)
         self._gpus: dict[str, GpuMemory] = {}
+        self._teams = Teams()
         self._tracks: dict[str, list[Track]] = {HOST: self._new_tracks(None, ("host",))}
         self._turns: dict[str, Turns] = {HOST: Turns(self._tracks[HOST], None)}
         self._members: dict[str, dict[str, Member]] = {}  # active on each GPU, by rule; and on the host
@@ -100,6 +103,8 @@ class Engine:
         self._spans: dict[str, LedgerSpans] = {}
         self._verdict = Verdict("")
         self._events: tuple[Event, ...] = ()  # the last EVENTS_S, oldest first
+        self._machine: Machine | None = None
+        self._infos: Mapping[str, GpuInfo] = {}
 
     def evaluate(self, history: History, sample: Sample, machine: Machine) -> Diagnosis:
         """Diagnose this tick; `history` has taken `sample` already."""
@@ -139,40 +144,55 @@ class Engine:
         self._not_checked = not_checked(self._all_tracks(), self._ignored, len(self._gpus))
         if now >= self._spans_due_s:
             self._spans_due_s = now + SPANS_EVERY_S
-            self._spans = all_spans(self._gpus, self._claimed, self._job_of, now)
+            self._spans = all_spans(self._gpus, self._claimed, self._teams.job, now)
 
     # -- windows
 
     def _observe(self, history: History, sample: Sample, machine: Machine) -> bool:
         """Every GPU takes its reading; True when a job's state changed."""
-        infos = {info.uuid: info for info in machine.gpus}
+        infos = self._infos_of(machine)
         by_pid = {process.pid: process for process in sample.processes or ()}
-        groups = list(self._groups().values())
         changed = False
         for reading in sample.gpus:
             uuid = reading.uuid
             memory = self._memory(uuid)
             before = memory.tracker.status
-            peers = memory.group is not None and groups.count(memory.group) > 1
-            claims = claims_of(self._members.get(uuid, {}), peers)
+            claims = claims_of(self._members.get(uuid, {}), len(self._teams.members.get(uuid, ())) > 1)
             claimed = self._claimed.get(uuid, NOBODY)
             memory.observe(history, sample, reading, infos.get(uuid), by_pid, claims, claimed)
             if memory.new_job:
                 self._forget_job(uuid)
             memory.refresh(history, sample, machine)
             changed = changed or memory.tracker.status is not before
+        self._teams.update(self._gpus)
         return changed
+
+    def _infos_of(self, machine: Machine) -> Mapping[str, GpuInfo]:
+        """The inventory by uuid; it is the same object until a card comes or goes."""
+        if machine is not self._machine:
+            self._machine, self._infos = machine, {info.uuid: info for info in machine.gpus}
+        return self._infos
 
     def _windows(self, history: History, sample: Sample, machine: Machine) -> Windows:
         """The windows of this tick's GPUs, and the host's under HOST."""
-        infos = {info.uuid: info for info in machine.gpus}
+        infos = self._infos_of(machine)
         readings = {reading.uuid: reading for reading in sample.gpus}
         host_rules = frozenset(self._members.get(HOST, ()))
 
-        def make(uuid: str, host_memo: dict[Any, Any]) -> Window:
-            active = frozenset(self._members.get(uuid, ())) | host_rules
+        def make(
+            uuid: str, siblings: Sequence[Window], others: Sequence[Window], host_memo: dict[Any, Any]
+        ) -> Window:
             return self._gpus[uuid].window(
-                history, sample, machine, infos.get(uuid), readings[uuid], active, self._events, host_memo
+                history,
+                sample,
+                machine,
+                infos.get(uuid),
+                readings[uuid],
+                host_rules.union(self._members.get(uuid, ())),
+                self._events,
+                siblings,
+                others,
+                host_memo,
             )
 
         def make_host(gpus: Sequence[Window], host_memo: dict[Any, Any]) -> Window:
@@ -188,16 +208,17 @@ class Engine:
                 host_memo=host_memo,
             )
 
-        return Windows(tuple(readings), self._groups(), make, make_host)
+        return Windows(tuple(readings), self._teams.members, make, make_host)
 
     def _look(self, owner: str, windows: Windows, now: float, sample: Sample) -> None:
         """Evaluate the rules of one GPU, or of the host, whose turn it is."""
         memory = self._gpus.get(owner)
         frozen = memory is not None and bool(memory.frozen)
-        for track in self._turns[owner].due(now, sample.interval_s, frozen):
+        event = any(event.gpu == owner for event in sample.events)
+        for track in self._turns[owner].due(now, sample.interval_s, frozen, event):
             was_shown = track.shown
             if memory is not None:
-                looked = look(track, windows, owner, memory, now)
+                looked = look(track, windows, owner, memory, now, self._said(track.rule, owner))
             elif sample.host is not None or track.rule.without_data:
                 looked = True
                 track.take(evaluate(track.rule, windows[HOST], track.on), now)
@@ -205,6 +226,13 @@ class Engine:
                 looked = False
             if looked and (was_shown or track.shown):
                 self._touched.add(owner)
+
+    def _said(self, rule: Rule, owner: str) -> Outcome | None:
+        """What a rule about all GPUs of a job found when it was asked about the first of them."""
+        first = self._teams.first[owner] if rule.of_team else owner
+        if first == owner:
+            return None
+        return next(track.outcome for track in self._tracks[first] if track.rule is rule)
 
     def _memory(self, uuid: str) -> GpuMemory:
         memory = self._gpus.get(uuid)
@@ -215,9 +243,6 @@ class Engine:
             self._tracks[uuid] = self._new_tracks(uuid, ("gpu", "job"))
             self._turns[uuid] = Turns(self._tracks[uuid], offset_s)
         return memory
-
-    def _groups(self) -> dict[str, tuple[object, ...]]:
-        return {uuid: memory.group for uuid, memory in self._gpus.items() if memory.group is not None}
 
     def _new_tracks(self, uuid: str | None, scopes: tuple[str, ...]) -> list[Track]:
         tracks = []
@@ -289,19 +314,7 @@ class Engine:
         """A job's findings are one for all its GPUs: named after the process on the first of them."""
         if owner == HOST:
             return HOST
-        return self._job_of(owner) if scope == "job" else f"gpu:{owner}"
-
-    def _job_of(self, owner: str) -> str:
-        """ "job:<pid>:<start>" of a GPU's job, "gpu:<uuid>" where no process is known."""
-        memory = self._gpus[owner]
-        peers = [
-            other
-            for other in self._gpus.values()
-            if other is memory or (memory.group is not None and other.group == memory.group)
-        ]
-        keys = [other.tracker.trainer.key for other in peers if other.tracker.trainer is not None]
-        first = min((key for key in keys if key is not None), default=None)
-        return f"gpu:{owner}" if first is None else f"job:{first[0]}:{first[1]}"
+        return self._teams.job[owner] if scope == "job" else f"gpu:{owner}"
 
     def _attribute(self, members: Mapping[str, Member]) -> Claimed:
         return attribute(members, self._catalogue.places, self._catalogue.label)
@@ -320,7 +333,7 @@ class Engine:
                     findings={
                         finding.rule: finding
                         for finding in reversed(self._findings)
-                        if finding.subject in (HOST, self._job_of(reading.uuid))
+                        if finding.subject in (HOST, self._teams.job[reading.uuid])
                         or reading.uuid in finding.gpus
                     },
                     unmeasured=reading.absent.get("utilization_ratio", ""),

@@ -1,6 +1,6 @@
 """Ledgers over the last minute, the last quarter of an hour and the whole run, by GPU and by job."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from gpuwatch.diagnosis.ledger_parts import NOBODY, Booking, Claimed, added, drawn
 from gpuwatch.diagnosis.window_builder import GpuMemory
@@ -12,7 +12,7 @@ Three = tuple[Booking, Booking, Booking]
 def all_spans(
     gpus: Mapping[str, GpuMemory],
     claimed: Mapping[str, Claimed],
-    job_of: Callable[[str], str],
+    job_of: Mapping[str, str],
     now_s: float,
 ) -> dict[str, LedgerSpans]:
     """By GPU uuid, and by job ("job:<pid>:<start>"), whose ledger is the sum over its GPUs."""
@@ -21,7 +21,7 @@ def all_spans(
     for uuid, memory in gpus.items():
         three = _bookings(memory, claimed.get(uuid, NOBODY), now_s)
         found[uuid] = _spans(uuid, three, 1)
-        job = job_of(uuid)
+        job = job_of[uuid]
         if job.startswith("job:"):
             by_job.setdefault(job, []).append(three)
     for job, members in by_job.items():

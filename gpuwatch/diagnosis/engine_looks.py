@@ -34,6 +34,7 @@ class Turns:
         """`offset_s` None: the host's."""
         plain = [track for track in tracks if not track.rule.unavailable]
         self._silent = [track for track in plain if track.rule.without_data and offset_s is not None]
+        self._awaiting = [track for track in plain if track.rule.on_events]
         by_spacing: dict[float, list[Track]] = {}
         for track in plain:
             if track not in self._silent:
@@ -41,9 +42,14 @@ class Turns:
         self._groups = [_Group(every_s, found, float("-inf")) for every_s, found in by_spacing.items()]
         self._offset_s = offset_s or 0.0
 
-    def due(self, now: float, interval_s: float, frozen: bool) -> list[Track]:
-        """The tracks to look at in this tick; half an interval early counts, ticks are jittered."""
+    def due(self, now: float, interval_s: float, frozen: bool, event: bool = False) -> list[Track]:
+        """The tracks to look at in this tick; half an interval early counts, ticks are jittered.
+
+        `event`: the driver has just reported one of this GPU.
+        """
         found = [track for track in self._silent if frozen or track.on or track.outcome is None]
+        if event:
+            found += self._awaiting
         for group in self._groups:
             if group.due_s == float("-inf"):
                 group.due_s = now + (self._offset_s % group.every_s or group.every_s)
@@ -52,12 +58,22 @@ class Turns:
             else:
                 following = group.due_s + group.every_s
                 group.due_s = following if following > now else now + group.every_s
-            found += group.tracks
+            found += [track for track in group.tracks if not (event and track.rule.on_events)]
         return found
 
 
-def look(track: Track, windows: Windows, owner: str, memory: GpuMemory, now: float) -> bool:
-    """Evaluate a GPU's rule whose turn it is; False when it may not be looked at now."""
+def look(
+    track: Track,
+    windows: Windows,
+    owner: str,
+    memory: GpuMemory,
+    now: float,
+    said: Outcome | None = None,
+) -> bool:
+    """Evaluate a GPU's rule whose turn it is; False when it may not be looked at now.
+
+    `said`: what the rule found already, asked about the first GPU of this job for all of them.
+    """
     rule = track.rule
     if memory.frozen and not rule.without_data:
         return False
@@ -66,6 +82,8 @@ def look(track: Track, windows: Windows, owner: str, memory: GpuMemory, now: flo
         if status.state is JobState.EPISODE:  # a pause in a job changes nothing
             return False
         track.close_gate(*_gate(status))
+    elif said is not None:
+        track.take(said, now)
     elif rule.scope != "job" or memory.job is not None:
         track.take(evaluate(rule, windows[owner], track.on), now)
     elif trainer is None:

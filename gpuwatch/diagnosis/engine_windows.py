@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 from gpuwatch.diagnosis.window import Window
@@ -12,52 +11,40 @@ HOST = "host"
 
 
 class Windows:
-    """By owner: a GPU's uuid, or HOST. Most ticks look at one or two GPUs only.
+    """By owner: a GPU's uuid, or HOST. Most ticks look at a few of them only.
 
-    `make` builds the plain window of a GPU, `make_host` the host's, given those of all GPUs; both get the
-    memo of host means that the windows of a tick share. `groups` are equal for the GPUs of one job.
+    `make` builds the window of a GPU, given those of the GPUs of its job and those of all others, `make_host`
+    the host's, given those of all GPUs; both get the memo of host means that the windows of a tick share.
+    `teams`: the GPUs of the same job, by GPU.
     """
 
     def __init__(
         self,
         gpus: tuple[str, ...],
-        groups: Mapping[str, tuple[object, ...]],
-        make: Callable[[str, dict[Any, Any]], Window],
+        teams: Mapping[str, tuple[str, ...]],
+        make: Callable[[str, Sequence[Window], Sequence[Window], dict[Any, Any]], Window],
         make_host: Callable[[Sequence[Window], dict[Any, Any]], Window],
     ) -> None:
         self.gpus = gpus
-        self._groups = groups
+        self._teams = teams
         self._make, self._make_host = make, make_host
-        self._plain: dict[str, Window] = {}
-        self._whole: dict[str, Window] = {}
+        self._made: dict[str, Window] = {}
         self._host_memo: dict[Any, Any] = {}
 
-    def plain(self, uuid: str) -> Window:
-        """Without the other GPUs."""
-        found = self._plain.get(uuid)
-        if found is None:
-            found = self._plain[uuid] = self._make(uuid, self._host_memo)
-        return found
-
     def __getitem__(self, owner: str) -> Window:
-        found = self._whole.get(owner)
+        found = self._made.get(owner)
         if found is None:
-            found = self._whole[owner] = self._host() if owner == HOST else self._with_others(owner)
+            found = self._made[owner] = self._host() if owner == HOST else self._gpu(owner)
         return found
 
     def _host(self) -> Window:
         return self._make_host(_Others(self, self.gpus), self._host_memo)
 
-    def _with_others(self, uuid: str) -> Window:
-        window = self.plain(uuid)
-        if len(self.gpus) < 2:
-            return window
-        own = self._groups.get(uuid)
-        others = tuple(other for other in self.gpus if other != uuid)
-        siblings = (
-            tuple(other for other in others if self._groups.get(other) == own) if own is not None else ()
-        )
-        return replace(window, siblings=_Others(self, siblings), others=_Others(self, others))
+    def _gpu(self, uuid: str) -> Window:
+        team = self._teams.get(uuid, ())
+        siblings = _Others(self, team, uuid) if len(team) > 1 else ()
+        others = _Others(self, self.gpus, uuid) if len(self.gpus) > 1 else ()
+        return self._make(uuid, siblings, others, self._host_memo)
 
 
 class _Others(Sequence[Window]):
@@ -65,11 +52,16 @@ class _Others(Sequence[Window]):
 
     __slots__ = ("_uuids", "_windows")
 
-    def __init__(self, windows: Windows, uuids: tuple[str, ...]) -> None:
-        self._windows, self._uuids = windows, uuids
+    def __init__(self, windows: Windows, uuids: tuple[str, ...], but: str | None = None) -> None:
+        """Without the GPU `but`; GPUs that this tick has no reading of are not among them."""
+        self._windows = windows
+        self._uuids = tuple(uuid for uuid in uuids if uuid != but and uuid in windows.gpus)
 
     def __len__(self) -> int:
         return len(self._uuids)
+
+    def __iter__(self) -> Iterator[Window]:
+        return map(self._windows.__getitem__, self._uuids)
 
     @overload
     def __getitem__(self, place: int) -> Window: ...
@@ -77,5 +69,5 @@ class _Others(Sequence[Window]):
     def __getitem__(self, place: slice) -> Sequence[Window]: ...
     def __getitem__(self, place: int | slice) -> Window | Sequence[Window]:
         if isinstance(place, slice):
-            return [self._windows.plain(uuid) for uuid in self._uuids[place]]
-        return self._windows.plain(self._uuids[place])
+            return [self._windows[uuid] for uuid in self._uuids[place]]
+        return self._windows[self._uuids[place]]

@@ -85,4 +85,6 @@ class Rule:
     exit_evaluations: int = 1
     unavailable: str = ""  # why it cannot be built here; it then always abstains with this reason
     without_data: bool = False  # evaluated also while the GPU is lost or its data are stale
+    on_events: bool = False  # also at once when the driver reports an event of this GPU
+    of_team: bool = False  # says the same on every GPU of a job: asked on the first, for all of them
     without_process: bool = False  # evaluated also with `window.job` None, while the process is invisible

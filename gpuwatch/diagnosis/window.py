@@ -11,6 +11,7 @@ from gpuwatch.history import History
 from gpuwatch.model import Event, GpuInfo, GpuReading, JobStatus, Machine, ProcessReading, Sample, Shape
 
 _T = TypeVar("_T")
+_BY_PID = ("by_pid", "", 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,15 @@ class Window:
 
     def host_present(self, key: str, seconds: float) -> list[float]:
         return _kept(self.host_memo, self.history.present, "host:", key, seconds)
+
+    def process(self, pid: int) -> ProcessReading | None:
+        """The process of this tick; None if it cannot be seen."""
+        by_pid = self.host_memo.get(_BY_PID)
+        if by_pid is None:
+            by_pid = {process.pid: process for process in self.sample.processes or ()}
+            self.host_memo[_BY_PID] = by_pid
+        found: ProcessReading | None = by_pid.get(pid)
+        return found
 
     def why_absent(self, key: str) -> str:
         """The signal's own reason, or a general one."""

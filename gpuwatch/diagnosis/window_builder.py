@@ -1,6 +1,6 @@
 """Keeps what is known of each GPU between ticks and builds the window its rules see."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -185,8 +185,11 @@ class GpuMemory:
         reading: GpuReading,
         active: frozenset[str],
         events: tuple[Event, ...],
+        siblings: Sequence[Window],
+        others: Sequence[Window],
         host_memo: dict[Any, Any],
     ) -> Window:
+        """What the rules see of this GPU in this tick, with those of its job and the others of the machine."""
         return Window(
             history=history,
             sample=sample,
@@ -201,6 +204,8 @@ class GpuMemory:
             references=self.learned,
             active=active,
             steady_s=self.tracker.steady_s,
+            siblings=siblings,
+            others=others,
             ledger_idle_ratio=self.ledger.waiting_ratio(),
             peers_ratio=self.ledger.ratio(LedgerKey.WAITING_PEERS),
             events=tuple(event for event in events if event.gpu == self.uuid) if events else (),

@@ -21,6 +21,8 @@ def rule(
     leave: int = 1,
     without_data: bool = False,
     without_process: bool = False,
+    on_events: bool = False,
+    of_team: bool = False,
 ) -> Rule:
     """A rule that can be built here. KeyError for an id without a place in the catalogue."""
     return Rule(
@@ -36,4 +38,6 @@ def rule(
         exit_evaluations=leave,
         without_data=without_data,
         without_process=without_process,
+        on_events=on_events,
+        of_team=of_team,
     )

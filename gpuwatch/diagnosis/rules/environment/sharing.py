@@ -1,13 +1,22 @@
 """R12: a process outside the job uses this card too."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from gpuwatch.clean import clean
 from gpuwatch.diagnosis.interface import Abstain, Clear, Fires, Outcome
 from gpuwatch.diagnosis.rules.common import missing
 from gpuwatch.diagnosis.window import Window
-from gpuwatch.model import Confidence, Evidence, GpuProcess, Kind, ProcessReading, ProcessRole, Severity
+from gpuwatch.model import (
+    Confidence,
+    Evidence,
+    GpuProcess,
+    Kind,
+    ProcessKey,
+    ProcessReading,
+    ProcessRole,
+    Severity,
+)
 
 #: The driver's samples name one process each, so a share needs half a minute of them.
 SHARE_S, LEAST_S = 60.0, 30.0
@@ -34,13 +43,12 @@ def gpu_shared(window: Window, active: bool) -> Outcome:
     if window.job is None:
         return Abstain("the job's process cannot be seen, so nobody else can be told from it")
     trainer = window.job.trainer
-    family = _family(window, trainer)
-    by_pid = {process.pid: process for process in window.sample.processes or ()}
-    guests = [
-        _guest(window, entry, by_pid.get(entry.pid))
-        for entry in reading.processes
-        if entry.pid not in family and not _harmless(window, entry, by_pid.get(entry.pid), trainer)
-    ]
+    trainers = {trainer.key, *(w.job.trainer.key for w in window.siblings if w.job is not None)}
+    guests = []
+    for entry in reading.processes:
+        process = window.process(entry.pid)
+        if not _of_family(entry, process, trainers) and not _harmless(window, entry, process, trainer):
+            guests.append(_guest(window, entry, process))
     if not guests:
         mps = any(entry.kind == "MPS" for entry in reading.processes)
         return Clear("shared on purpose through MPS" if mps else "nobody else on the card")
@@ -56,11 +64,11 @@ def gpu_shared(window: Window, active: bool) -> Outcome:
     return Clear("others on the card are idle")
 
 
-def _family(window: Window, trainer: ProcessReading) -> frozenset[int]:
-    """Pids of the job and of its ranks on other cards."""
-    trainers = {trainer.key, *(w.job.trainer.key for w in window.siblings if w.job is not None)}
-    pids = {process.pid for process in window.sample.processes or () if process.trainer in trainers}
-    return frozenset(pids | {key[0] for key in trainers})
+def _of_family(entry: GpuProcess, process: ProcessReading | None, trainers: Collection[ProcessKey]) -> bool:
+    """Of the job, or of its ranks on other cards."""
+    if process is None:
+        return any(entry.pid == key[0] for key in trainers)
+    return process.key in trainers or process.trainer in trainers
 
 
 def _harmless(

@@ -15,8 +15,8 @@ from gpuwatch.diagnosis.rules.registry import rule
 from gpuwatch.model import Kind
 
 RULES: tuple[Rule, ...] = (
-    rule("hw-slowdown", "gpu", Kind.LOSS, hw_slowdown, every_s=2.0),
-    rule("thermal-throttle", "gpu", Kind.LOSS, thermal_throttle, every_s=3.0),
+    rule("hw-slowdown", "gpu", Kind.LOSS, hw_slowdown),
+    rule("thermal-throttle", "gpu", Kind.LOSS, thermal_throttle),
     rule("power-limit-lowered", "gpu", Kind.OPPORTUNITY, power_limit_lowered, enter=2),
     rule("pcie-width-reduced", "gpu", Kind.OPPORTUNITY, pcie_width_reduced, every_s=10.0),
     rule("pcie-gen-reduced", "gpu", Kind.OPPORTUNITY, pcie_gen_reduced, every_s=10.0),
