@@ -31,14 +31,13 @@ LONGEST_WAIT_S = 120.0
 
 
 def check_results(
-    tracks: Iterable[Track], findings: Sequence[Finding], ruled: Collection[str] = ()
+    by_check: Mapping[str, Sequence[Track]], findings: Sequence[Finding], ruled: Collection[str] = ()
 ) -> tuple[CheckResult, ...]:
-    """`findings`: the visible ones, worst first. `ruled`: keys of checks that have a rule at all."""
-    by_check: dict[str, list[Track]] = {check.key: [] for check in CHECKS}
-    for track in tracks:
-        if track.check in by_check:  # banners have no row
-            by_check[track.check].append(track)
-    return tuple(_result(check, by_check[check.key], findings, check.key in ruled) for check in CHECKS)
+    """`by_check`: all tracks by the check's key; banners have no row. `findings`: the visible ones, worst
+    first. `ruled`: keys of checks that have a rule at all."""
+    return tuple(
+        _result(check, by_check.get(check.key, ()), findings, check.key in ruled) for check in CHECKS
+    )
 
 
 def _result(check: Check, tracks: Sequence[Track], findings: Sequence[Finding], ruled: bool) -> CheckResult:

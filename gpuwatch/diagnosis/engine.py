@@ -21,7 +21,7 @@ from gpuwatch.diagnosis.lifecycle import Track
 from gpuwatch.diagnosis.lifecycle_findings import FindingBook, Key, Member, Render, worst_first
 from gpuwatch.diagnosis.verdict import VerdictMaker
 from gpuwatch.diagnosis.verdict_facts import GpuFacts, TickFacts
-from gpuwatch.diagnosis.window import Window
+from gpuwatch.diagnosis.window import BY_PID, Window
 from gpuwatch.diagnosis.window_builder import GpuMemory
 from gpuwatch.history import History
 from gpuwatch.model import (
@@ -35,6 +35,8 @@ from gpuwatch.model import (
     LedgerSpans,
     Machine,
     NotChecked,
+    ProcessKey,
+    ProcessReading,
     Sample,
     Verdict,
 )
@@ -87,10 +89,11 @@ class Engine:
         self._ruled = frozenset(places[rule.id][1] for rule in self._rules if not rule.unavailable)
         self._gpus: dict[str, GpuMemory] = {}
         self._teams = Teams()
+        self._by_check: dict[str, list[Track]] = {}  # all tracks
         self._tracks: dict[str, list[Track]] = {HOST: self._new_tracks(None, ("host",))}
         self._turns: dict[str, Turns] = {HOST: Turns(self._tracks[HOST], None)}
         self._members: dict[str, dict[str, Member]] = {}  # active on each GPU, by rule; and on the host
-        self._explained: dict[str, frozenset[str]] = {}  # rules that yield to another, likewise
+        self._explained: dict[str, frozenset[Key]] = {}  # findings of each GPU that yield to another
         self._claimed: dict[str, Claimed] = {}
         self._touched: set[str] = set()  # owners with a track that is or was on, evaluated in this tick
         self._book = FindingBook(places, self._catalogue.render)
@@ -112,8 +115,9 @@ class Engine:
         if sample.events or (self._events and now - self._events[0].time_s > EVENTS_S):
             recent = (*self._events, *sample.events)
             self._events = tuple(event for event in recent if now - event.time_s <= EVENTS_S)
-        states_changed = self._observe(history, sample, machine)
-        windows = self._windows(history, sample, machine)
+        by_pid = {process.pid: process for process in sample.processes or ()}
+        states_changed = self._observe(history, sample, machine, by_pid)
+        windows = self._windows(history, sample, machine, by_pid)
         for owner in (*windows.gpus, HOST):
             self._look(owner, windows, now, sample)
         changed = self._collect(windows, now)
@@ -140,7 +144,7 @@ class Engine:
             for uuid, memory in self._gpus.items()
         }
         self._verdict = self._verdicts.make(self._facts(sample, self._ledgers))
-        self._checks = check_results(self._all_tracks(), self._findings, self._ruled)
+        self._checks = check_results(self._by_check, self._findings, self._ruled)
         self._not_checked = not_checked(self._all_tracks(), self._ignored, len(self._gpus))
         if now >= self._spans_due_s:
             self._spans_due_s = now + SPANS_EVERY_S
@@ -148,10 +152,12 @@ class Engine:
 
     # -- windows
 
-    def _observe(self, history: History, sample: Sample, machine: Machine) -> bool:
+    def _observe(
+        self, history: History, sample: Sample, machine: Machine, by_pid: Mapping[int, ProcessReading]
+    ) -> bool:
         """Every GPU takes its reading; True when a job's state changed."""
         infos = self._infos_of(machine)
-        by_pid = {process.pid: process for process in sample.processes or ()}
+        relatives = _by_trainer(sample)
         changed = False
         for reading in sample.gpus:
             uuid = reading.uuid
@@ -162,7 +168,9 @@ class Engine:
             memory.observe(history, sample, reading, infos.get(uuid), by_pid, claims, claimed)
             if memory.new_job:
                 self._forget_job(uuid)
-            memory.refresh(history, sample, machine)
+            trainer = memory.tracker.trainer
+            kin = relatives.get(trainer.key, ()) if trainer is not None and trainer.key is not None else ()
+            memory.refresh(history, sample, machine, kin)
             changed = changed or memory.tracker.status is not before
         self._teams.update(self._gpus)
         return changed
@@ -173,7 +181,9 @@ class Engine:
             self._machine, self._infos = machine, {info.uuid: info for info in machine.gpus}
         return self._infos
 
-    def _windows(self, history: History, sample: Sample, machine: Machine) -> Windows:
+    def _windows(
+        self, history: History, sample: Sample, machine: Machine, by_pid: Mapping[int, ProcessReading]
+    ) -> Windows:
         """The windows of this tick's GPUs, and the host's under HOST."""
         infos = self._infos_of(machine)
         readings = {reading.uuid: reading for reading in sample.gpus}
@@ -208,7 +218,7 @@ class Engine:
                 host_memo=host_memo,
             )
 
-        return Windows(tuple(readings), self._teams.members, make, make_host)
+        return Windows(tuple(readings), self._teams.members, make, make_host, {BY_PID: by_pid})
 
     def _look(self, owner: str, windows: Windows, now: float, sample: Sample) -> None:
         """Evaluate the rules of one GPU, or of the host, whose turn it is."""
@@ -252,6 +262,7 @@ class Engine:
                 if rule.unavailable:
                     track.outcome = Abstain(rule.unavailable)
                 tracks.append(track)
+                self._by_check.setdefault(track.check, []).append(track)
         return tracks
 
     def _all_tracks(self) -> Iterator[Track]:
@@ -283,13 +294,10 @@ class Engine:
             if owner in touched:
                 self._sort_out(owner, self._on(owner, windows[owner]))
         visible: dict[Key, list[Member]] = {}
-        explained: set[Key] = set()
-        for owner, tracks in self._tracks.items():
-            for rule, member in self._members.get(owner, {}).items():
+        for owner, members in self._members.items():
+            for rule, member in members.items():
                 visible.setdefault((rule, self._subject(owner, member.track.rule.scope)), []).append(member)
-            for track in tracks:
-                if track.rule.id in self._explained.get(owner, ()):
-                    explained.add((track.rule.id, self._subject(owner, track.rule.scope)))
+        explained = {key for keys in self._explained.values() for key in keys}
         changed = self._book.update(visible, explained, now)
         self._findings = worst_first(tuple(self._book.active.values()))
         return changed
@@ -305,7 +313,9 @@ class Engine:
         """Keep roots, set symptoms aside, and see who claims which part of the ledger."""
         everything = {**self._members.get(HOST, {}), **members}
         dropped = suppressed(everything.keys(), self._attribute(everything).waiting_coverage)
-        self._explained[owner] = frozenset(dropped)
+        self._explained[owner] = frozenset(
+            (rule, self._subject(owner, everything[rule].track.rule.scope)) for rule in dropped
+        )
         self._members[owner] = {rule: member for rule, member in members.items() if rule not in dropped}
         kept = {rule: member for rule, member in everything.items() if rule not in dropped}
         self._claimed[owner] = self._attribute(kept)
@@ -340,3 +350,12 @@ class Engine:
                 )
             )
         return TickFacts(sample.monotonic_s, sample.driver, tuple(gpus), self._findings)
+
+
+def _by_trainer(sample: Sample) -> dict[ProcessKey, list[ProcessReading]]:
+    """The processes of each job without its trainer, by the trainer's key."""
+    found: dict[ProcessKey, list[ProcessReading]] = {}
+    for process in sample.processes or ():
+        if process.trainer is not None and process.key != process.trainer:
+            found.setdefault(process.trainer, []).append(process)
+    return found

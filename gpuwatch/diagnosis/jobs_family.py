@@ -20,21 +20,21 @@ class Family:
     """The descendants of one trainer. `update` once a tick."""
 
     _seen: dict[ProcessKey, tuple[float, ProcessReading]] = field(default_factory=dict)
+    _trainer: ProcessKey | None = None
     _now_s: float = 0.0
 
-    def update(self, now: float, processes: Sequence[ProcessReading], trainer: ProcessKey | None) -> None:
-        """Note who is there; another trainer's family is forgotten."""
+    def update(self, now: float, relatives: Sequence[ProcessReading], trainer: ProcessKey | None) -> None:
+        """Note who is there of this trainer; another trainer's family is forgotten."""
         self._now_s = now
-        for process in processes:
-            if process.trainer == trainer and process.key != trainer and trainer is not None:
-                self._seen[process.key] = (now, process)
-        gone = [
-            key
-            for key, (seen_s, process) in self._seen.items()
-            if process.trainer != trainer or now - seen_s > MEMORY_S
-        ]
-        for key in gone:
-            del self._seen[key]
+        if trainer != self._trainer:
+            self._seen.clear()
+            self._trainer = trainer
+        for process in relatives:
+            self._seen[process.key] = (now, process)
+        if len(self._seen) > len(relatives):
+            gone = [key for key, (seen_s, _) in self._seen.items() if now - seen_s > MEMORY_S]
+            for key in gone:
+                del self._seen[key]
 
     @property
     def recent(self) -> tuple[ProcessReading, ...]:

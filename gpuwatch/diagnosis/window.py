@@ -11,7 +11,8 @@ from gpuwatch.history import History
 from gpuwatch.model import Event, GpuInfo, GpuReading, JobStatus, Machine, ProcessReading, Sample, Shape
 
 _T = TypeVar("_T")
-_BY_PID = ("by_pid", "", 0.0)
+#: Where `host_memo` keeps the processes of the tick by pid.
+BY_PID = ("by_pid", "", 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +139,10 @@ class Window:
 
     def process(self, pid: int) -> ProcessReading | None:
         """The process of this tick; None if it cannot be seen."""
-        by_pid = self.host_memo.get(_BY_PID)
+        by_pid = self.host_memo.get(BY_PID)
         if by_pid is None:
             by_pid = {process.pid: process for process in self.sample.processes or ()}
-            self.host_memo[_BY_PID] = by_pid
+            self.host_memo[BY_PID] = by_pid
         found: ProcessReading | None = by_pid.get(pid)
         return found
 

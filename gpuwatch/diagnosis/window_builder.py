@@ -141,11 +141,13 @@ class GpuMemory:
             self._measure_due_s = sample.monotonic_s + self.offset_s
             self._alike = 0
 
-    def refresh(self, history: History, sample: Sample, machine: Machine) -> None:
-        """Measure shape and job again when it is their turn."""
+    def refresh(
+        self, history: History, sample: Sample, machine: Machine, relatives: Sequence[ProcessReading]
+    ) -> None:
+        """Measure shape and job again when it is their turn. `relatives`: the trainer's descendants."""
         now = sample.monotonic_s
         trainer = self.tracker.trainer
-        self.kin.update(now, sample.processes or (), None if trainer is None else trainer.key)
+        self.kin.update(now, relatives, None if trainer is None else trainer.key)
         state = self.tracker.status.state
         process = None if trainer is None else trainer.process
         if not self.frozen:
@@ -189,7 +191,7 @@ class GpuMemory:
         others: Sequence[Window],
         host_memo: dict[Any, Any],
     ) -> Window:
-        """What the rules see of this GPU in this tick, with those of its job and the others of the machine."""
+        """What the rules see of this GPU in this tick, and of those of its job and of the machine."""
         return Window(
             history=history,
             sample=sample,

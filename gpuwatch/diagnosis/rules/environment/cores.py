@@ -64,6 +64,9 @@ def _remote_ratio(window: Window, job: JobView, local: frozenset[int]) -> float 
         name = f"process:{process.pid}:{process.start_ticks}"
         cores = window.history.values(name, "cpu_cores", REMOTE_S)
         places = window.history.values(name, "last_core", REMOTE_S)
+        if local.issuperset(places):
+            spent += sum(used for used in cores if used == used)
+            continue
         for used, place in zip(cores, places, strict=True):
             if used == used and place == place:
                 spent += used

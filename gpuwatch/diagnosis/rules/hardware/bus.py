@@ -3,7 +3,7 @@
 from math import ceil
 
 from gpuwatch.diagnosis.interface import Abstain, Clear, Fires, Outcome
-from gpuwatch.diagnosis.rules.common import missing, pulsed, seconds_where
+from gpuwatch.diagnosis.rules.common import missing, pulsed
 from gpuwatch.diagnosis.window import Window
 from gpuwatch.model import Confidence, Evidence, Severity
 
@@ -35,7 +35,7 @@ def pcie_saturated(window: Window, active: bool) -> Outcome:
         return Abstain("generation or width of the link is not known")
     least = (FULL_EXIT_RATIO if active else FULL_RATIO) * most
     seconds = max(
-        seconds_where(window, key, FULL_S, lambda value: value >= least)
+        sum(value >= least for value in window.present(key, FULL_S)) * window.sample.interval_s
         for key in ("pcie_rx_bytes_per_s", "pcie_tx_bytes_per_s")
     )
     if seconds < FULL_PART * FULL_S:
