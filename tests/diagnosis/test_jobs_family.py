@@ -35,5 +35,5 @@ def test_another_trainer_has_another_family():
     kin.update(0.0, [worker(1)], TRAINER)
     kin.update(1.0, [worker(5, (200, 1))], (200, 1))
     assert [process.pid for process in kin.recent] == [5]
-    kin.update(2.0, [worker(5, (200, 1))], None)
+    kin.update(2.0, [], None)
     assert kin.recent == ()
