@@ -13,7 +13,7 @@ from gpuwatch.diagnosis.engine_looks import Turns, evaluate, look
 from gpuwatch.diagnosis.engine_suppression import suppressed
 from gpuwatch.diagnosis.engine_teams import Teams
 from gpuwatch.diagnosis.engine_windows import HOST, Windows
-from gpuwatch.diagnosis.interface import Abstain, Outcome, Rule
+from gpuwatch.diagnosis.interface import Abstain, Clear, Outcome, Rule
 from gpuwatch.diagnosis.jobs import JobTracker
 from gpuwatch.diagnosis.ledger_causes import Label, attribute, claims_of
 from gpuwatch.diagnosis.ledger_parts import NOBODY, Claimed
@@ -313,12 +313,23 @@ class Engine:
         """Keep roots, set symptoms aside, and see who claims which part of the ledger."""
         everything = {**self._members.get(HOST, {}), **members}
         dropped = suppressed(everything.keys(), self._attribute(everything).waiting_coverage)
+        dropped = frozenset(dropped) | self._fading(owner, members)
         self._explained[owner] = frozenset(
             (rule, self._subject(owner, everything[rule].track.rule.scope)) for rule in dropped
         )
         self._members[owner] = {rule: member for rule, member in members.items() if rule not in dropped}
         kept = {rule: member for rule, member in everything.items() if rule not in dropped}
         self._claimed[owner] = self._attribute(kept)
+
+    def _fading(self, owner: str, members: Mapping[str, Member]) -> set[str]:
+        """Symptoms set aside until now whose rule no longer fires: they end as quietly as they stood, also
+        when their cause ends first."""
+        explained = {rule for rule, _ in self._explained.get(owner, ())}
+        return {
+            rule
+            for rule, member in members.items()
+            if rule in explained and isinstance(member.track.outcome, Clear)
+        }
 
     def _subject(self, owner: str, scope: str) -> str:
         """A job's findings are one for all its GPUs: named after the process on the first of them."""

@@ -16,8 +16,8 @@ from statistics import median
 from gpuwatch.diagnosis.autocorrelation import autocorrelation
 from gpuwatch.model import Shape, ShapeKind
 
-#: A preliminary class needs 30 s of buffered points; readings once a second need the full minute.
-MIN_BUFFERED_S, MIN_POLLED_S = 29.0, 55.0
+#: A preliminary class needs 30 s of buffered points; of readings once a second, some more (our own).
+MIN_BUFFERED_S, MIN_POLLED_S = 29.0, 34.0
 MIN_POINTS = 30
 #: A hole longer than this many spacings splits the series.
 HOLE_SPACINGS = 3.0
