@@ -313,7 +313,7 @@ class Engine:
         """Keep roots, set symptoms aside, and see who claims which part of the ledger."""
         everything = {**self._members.get(HOST, {}), **members}
         dropped = suppressed(everything.keys(), self._attribute(everything).waiting_coverage)
-        dropped = frozenset(dropped) | self._fading(owner, members)
+        dropped |= self._fading(owner, members)
         self._explained[owner] = frozenset(
             (rule, self._subject(owner, everything[rule].track.rule.scope)) for rule in dropped
         )

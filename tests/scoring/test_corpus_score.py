@@ -1,6 +1,6 @@
-"""A cross-section of the corpus with three draws each: most of it found, nothing healthy alarmed.
+"""The corpus with three draws, each at another cadence: most of it found, nothing healthy alarmed.
 
-The whole is `gpuwatch scenarios score`; this part keeps a change from breaking it unseen.
+`gpuwatch scenarios score` runs all draws at all cadences; this part keeps a change from breaking it unseen.
 """
 
 import json
@@ -13,42 +13,33 @@ from gpuwatch.diagnosis.catalogue import PLACES
 from gpuwatch.scoring.labels import parse_labels
 
 FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
-SHORT_S = 200.0
-EVERY = 5
+#: Longer ones, a tenth of all, would take half of the time.
+SHORT_S = 300.0
 
 pytestmark = pytest.mark.slow
 
 
-def cross_section():
-    """Every fifth of the short ones with one GPU."""
-    short = [
+def short_ones():
+    return [
         str(path)
         for path in sorted(FOLDER.glob("*.scn"))
         if parse_labels(path.read_text("utf-8"), frozenset(PLACES)).duration_s <= SHORT_S
-        and " x " not in path.read_text("utf-8").partition("gpus = ")[2].partition("\n")[0]
     ]
-    return short[::EVERY]
 
 
-def test_three_draws_of_a_cross_section(capsys):
-    files = cross_section()
-    assert len(files) >= 10
-    arguments = [
-        "scenarios",
-        "score",
-        *files,
-        "--seeds",
-        "3",
-        "--first-seed",
-        "31",
-        "--cadence",
-        "6hz",
-        "--json",
-    ]
-    assert main(arguments) == 0
+@pytest.mark.parametrize(
+    ("seed", "cadence", "recall"), [(51, "6hz", 0.95), (52, "5hz", 0.95), (53, "1hz", 0.80)]
+)
+def test_a_draw_of_the_corpus(seed, cadence, recall, capsys):
+    files = short_ones()
+    assert len(files) >= 90
+    choice = ["--seeds", "1", "--first-seed", str(seed), "--cadence", cadence]
+    assert main(["scenarios", "score", *files, *choice, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     total, notes = document["total"], [run for run in document["runs"] if run["notes"]]
-    assert total["recall"] >= 0.95, notes
+    assert total["recall"] >= recall, notes
     assert total["false_warnings_healthy"] == 0, notes
+    assert total["false_notices_per_healthy_hour"] <= 1, notes
     assert total["layer_right"] >= 0.93, notes
     assert total["time_to_verdict_s"] <= 45.0, notes
+    assert total["flaps_per_3min"] <= 1, notes

@@ -28,6 +28,8 @@ from gpuwatch.model import Confidence, Evidence, Layer, Severity
 WAIT_RATIO, WAIT_EXIT_RATIO = 0.10, 0.06
 LATE_PART, LATE_EXIT_PART = 1 / 3, 0.6
 EVEN_PART = 2.0  # all wait alike
+#: Seconds watched before waits are compared: with sub-second readings of the memory, and without (our own).
+WATCHED_S, WATCHED_POLLED_S = 10.0, 30.0
 #: A link this full during the waits limits them (our own).
 LINK_FULL = 0.60
 LANE_BYTES_PER_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.97e9, 5: 3.94e9, 6: 7.56e9}
@@ -54,6 +56,9 @@ def straggler_card(window: Window, active: bool) -> Outcome:
     known = [wait for wait in waits if wait is not None]
     if len(known) < len(windows) or means(windows, "memory_utilization_ratio") is None:
         return Abstain("without memory utilization, waiting cannot be told from work")
+    left_s = _still_to_watch_s(window)
+    if left_s > 0:
+        return Abstain("watching how the GPUs wait for each other", seconds_left=left_s)
     late = min(range(len(windows)), key=lambda place: known[place])
     others = [wait for place, wait in enumerate(known) if place != late]
     typical = middle(others)
@@ -61,6 +66,14 @@ def straggler_card(window: Window, active: bool) -> Outcome:
     if typical < (WAIT_EXIT_RATIO if active else WAIT_RATIO) or known[late] > part * typical:
         return Clear("the GPUs do not wait for one of them")
     return _late(windows, late, known, typical)
+
+
+def _still_to_watch_s(window: Window) -> float:
+    """A few readings once a second hit some of the waits of one card and none of the next."""
+    reading = window.reading
+    fine = reading is not None and bool(reading.memory_utilization_burst.values)
+    seen = len(window.present("memory_utilization_ratio", WINDOW_S))
+    return (WATCHED_S if fine else WATCHED_POLLED_S) - seen * window.sample.interval_s
 
 
 def _late(windows: Sequence[Window], late: int, waits: Sequence[float], typical: float) -> Fires:
@@ -103,6 +116,9 @@ def comm_wait(window: Window, active: bool) -> Outcome:
     waits = [one.peers_ratio for one in windows if one.peers_ratio is not None]
     if len(waits) < len(windows) or means(windows, "memory_utilization_ratio") is None:
         return Abstain("without memory utilization, waiting cannot be told from work")
+    left_s = _still_to_watch_s(window)
+    if left_s > 0:
+        return Abstain("watching how the GPUs wait for each other", seconds_left=left_s)
     least = WAIT_EXIT_RATIO if active else WAIT_RATIO
     if min(waits) < least or max(waits) > EVEN_PART * min(waits):
         return Clear("the GPUs hardly wait for each other")
