@@ -21,7 +21,7 @@ from gpuwatch.diagnosis.lifecycle import Track
 from gpuwatch.diagnosis.lifecycle_findings import FindingBook, Key, Member, Render, worst_first
 from gpuwatch.diagnosis.verdict import VerdictMaker
 from gpuwatch.diagnosis.verdict_facts import GpuFacts, TickFacts
-from gpuwatch.diagnosis.window import BY_PID, Window
+from gpuwatch.diagnosis.window import Window
 from gpuwatch.diagnosis.window_builder import GpuMemory
 from gpuwatch.history import History
 from gpuwatch.model import (
@@ -29,7 +29,6 @@ from gpuwatch.model import (
     Diagnosis,
     Event,
     Finding,
-    GpuInfo,
     Layer,
     Ledger,
     LedgerSpans,
@@ -106,8 +105,6 @@ class Engine:
         self._spans: dict[str, LedgerSpans] = {}
         self._verdict = Verdict("")
         self._events: tuple[Event, ...] = ()  # the last EVENTS_S, oldest first
-        self._machine: Machine | None = None
-        self._infos: Mapping[str, GpuInfo] = {}
 
     def evaluate(self, history: History, sample: Sample, machine: Machine) -> Diagnosis:
         """Diagnose this tick; `history` has taken `sample` already."""
@@ -156,7 +153,7 @@ class Engine:
         self, history: History, sample: Sample, machine: Machine, by_pid: Mapping[int, ProcessReading]
     ) -> bool:
         """Every GPU takes its reading; True when a job's state changed."""
-        infos = self._infos_of(machine)
+        infos = {info.uuid: info for info in machine.gpus}
         relatives = _by_trainer(sample)
         changed = False
         for reading in sample.gpus:
@@ -175,17 +172,11 @@ class Engine:
         self._teams.update(self._gpus)
         return changed
 
-    def _infos_of(self, machine: Machine) -> Mapping[str, GpuInfo]:
-        """The inventory by uuid; it is the same object until a card comes or goes."""
-        if machine is not self._machine:
-            self._machine, self._infos = machine, {info.uuid: info for info in machine.gpus}
-        return self._infos
-
     def _windows(
         self, history: History, sample: Sample, machine: Machine, by_pid: Mapping[int, ProcessReading]
     ) -> Windows:
         """The windows of this tick's GPUs, and the host's under HOST."""
-        infos = self._infos_of(machine)
+        infos = {info.uuid: info for info in machine.gpus}
         readings = {reading.uuid: reading for reading in sample.gpus}
         host_rules = frozenset(self._members.get(HOST, ()))
 
@@ -202,6 +193,7 @@ class Engine:
                 self._events,
                 siblings,
                 others,
+                by_pid,
                 host_memo,
             )
 
@@ -214,11 +206,12 @@ class Engine:
                 "host:",
                 active=host_rules,
                 others=gpus,
+                by_pid=by_pid,
                 events=self._events,
                 host_memo=host_memo,
             )
 
-        return Windows(tuple(readings), self._teams.members, make, make_host, {BY_PID: by_pid})
+        return Windows(tuple(readings), self._teams.members, make, make_host)
 
     def _look(self, owner: str, windows: Windows, now: float, sample: Sample) -> None:
         """Evaluate the rules of one GPU, or of the host, whose turn it is."""

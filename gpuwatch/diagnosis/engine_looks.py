@@ -48,8 +48,6 @@ class Turns:
         `event`: the driver has just reported one of this GPU.
         """
         found = [track for track in self._silent if frozen or track.on or track.outcome is None]
-        if event:
-            found += self._awaiting
         for group in self._groups:
             if group.due_s == float("-inf"):
                 group.due_s = now + (self._offset_s % group.every_s or group.every_s)
@@ -58,7 +56,9 @@ class Turns:
             else:
                 following = group.due_s + group.every_s
                 group.due_s = following if following > now else now + group.every_s
-            found += [track for track in group.tracks if not (event and track.rule.on_events)]
+            found += group.tracks
+        if event:
+            found += [track for track in self._awaiting if track not in found]
         return found
 
 

@@ -14,7 +14,7 @@ class Windows:
     """By owner: a GPU's uuid, or HOST. Most ticks look at a few of them only.
 
     `make` builds the window of a GPU, given those of the GPUs of its job and those of all others, `make_host`
-    the host's, given those of all GPUs; both get `host_memo`, which the windows of a tick share.
+    the host's, given those of all GPUs; both get the memo of host means that the windows of a tick share.
     `teams`: the GPUs of the same job, by GPU.
     """
 
@@ -24,13 +24,12 @@ class Windows:
         teams: Mapping[str, tuple[str, ...]],
         make: Callable[[str, Sequence[Window], Sequence[Window], dict[Any, Any]], Window],
         make_host: Callable[[Sequence[Window], dict[Any, Any]], Window],
-        host_memo: dict[Any, Any],
     ) -> None:
         self.gpus = gpus
         self._teams = teams
         self._make, self._make_host = make, make_host
         self._made: dict[str, Window] = {}
-        self._host_memo = host_memo
+        self._host_memo: dict[Any, Any] = {}
 
     def __getitem__(self, owner: str) -> Window:
         found = self._made.get(owner)

@@ -11,8 +11,6 @@ from gpuwatch.history import History
 from gpuwatch.model import Event, GpuInfo, GpuReading, JobStatus, Machine, ProcessReading, Sample, Shape
 
 _T = TypeVar("_T")
-#: Where `host_memo` keeps the processes of the tick by pid.
-BY_PID = ("by_pid", "", 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +115,7 @@ class Window:
     episodes: tuple[Episode, ...] = ()  # last 30 min of this job, oldest first
     turnovers: tuple[Turnover, ...] = ()  # likewise
     paces: tuple[Pace, ...] = ()  # one a minute of this job's steady time, last 2 h, oldest first
+    by_pid: Mapping[int, ProcessReading] = field(default_factory=dict, repr=False)  # the sample's processes
     #: What was asked of history already in this tick; the host's is shared by all windows.
     memo: dict[tuple[str, str, float], Any] = field(default_factory=dict, repr=False, compare=False)
     host_memo: dict[tuple[str, str, float], Any] = field(default_factory=dict, repr=False, compare=False)
@@ -136,15 +135,6 @@ class Window:
 
     def host_present(self, key: str, seconds: float) -> list[float]:
         return _kept(self.host_memo, self.history.present, "host:", key, seconds)
-
-    def process(self, pid: int) -> ProcessReading | None:
-        """The process of this tick; None if it cannot be seen."""
-        by_pid = self.host_memo.get(BY_PID)
-        if by_pid is None:
-            by_pid = {process.pid: process for process in self.sample.processes or ()}
-            self.host_memo[BY_PID] = by_pid
-        found: ProcessReading | None = by_pid.get(pid)
-        return found
 
     def why_absent(self, key: str) -> str:
         """The signal's own reason, or a general one."""

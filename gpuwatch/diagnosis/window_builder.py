@@ -189,6 +189,7 @@ class GpuMemory:
         events: tuple[Event, ...],
         siblings: Sequence[Window],
         others: Sequence[Window],
+        by_pid: Mapping[int, ProcessReading],
         host_memo: dict[Any, Any],
     ) -> Window:
         """What the rules see of this GPU in this tick, and of those of its job and of the machine."""
@@ -208,6 +209,7 @@ class GpuMemory:
             steady_s=self.tracker.steady_s,
             siblings=siblings,
             others=others,
+            by_pid=by_pid,
             ledger_idle_ratio=self.ledger.waiting_ratio(),
             peers_ratio=self.ledger.ratio(LedgerKey.WAITING_PEERS),
             events=tuple(event for event in events if event.gpu == self.uuid) if events else (),

@@ -13,6 +13,8 @@ _LOWER = {
     Confidence.LIKELY: Confidence.POSSIBLE,
     Confidence.POSSIBLE: Confidence.POSSIBLE,
 }
+#: PCIe, bytes per second and lane one way, after encoding, by generation.
+LANE_BYTES_PER_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.97e9, 5: 3.94e9, 6: 7.56e9}
 
 
 def lower(confidence: Confidence, steps: int = 1) -> Confidence:
@@ -62,6 +64,13 @@ def busy_level(window: Window, seconds: float) -> float | None:
     if mean is not None and shape is not None and shape.kind in _ALTERNATING and shape.high_ratio is not None:
         return max(mean, shape.high_ratio)
     return mean
+
+
+def link_rate_bytes_per_s(window: Window) -> float | None:
+    """What the PCIe link carries one way as it is now; None where its generation or width is not known."""
+    generation, width = window.last("pcie_generation", 30.0), window.last("pcie_width", 30.0)
+    lane = LANE_BYTES_PER_S.get(int(generation)) if generation is not None else None
+    return None if not lane or not width else lane * width
 
 
 def pulsed(window: Window) -> bool:

@@ -1,6 +1,7 @@
 """R13, R24, R25, R26: memory nobody owns up to, shared memory, a better card that is free, spilling."""
 
 from gpuwatch.diagnosis.interface import Abstain, Clear, Fires, Outcome
+from gpuwatch.diagnosis.rules.common import link_rate_bytes_per_s
 from gpuwatch.diagnosis.rules.waiting import UNSEEN_JOB
 from gpuwatch.diagnosis.window import Window
 from gpuwatch.model import Confidence, Evidence, JobState, ProcessRole, Severity
@@ -21,7 +22,6 @@ FREE_S, FREE_UTILIZATION, FREE_MEMORY = 120.0, 0.03, 0.05
 
 # -- sysmem-spill
 SPILL_RATIO, SPILL_EXIT_RATIO, SPILL_LINK, SPILL_S = 0.97, 0.93, 0.30, 60.0
-LANE_BYTES_PER_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.97e9, 5: 3.94e9, 6: 7.56e9}
 
 
 def ghost_memory(window: Window, active: bool) -> Outcome:
@@ -145,11 +145,10 @@ def sysmem_spill(window: Window, active: bool) -> Outcome:
         return Clear("this system reports an error instead of spilling")
     used = window.mean("memory_used_ratio", SPILL_S)
     rx, tx = window.mean("pcie_rx_bytes_per_s", SPILL_S), window.mean("pcie_tx_bytes_per_s", SPILL_S)
-    generation, width = window.last("pcie_generation", 30.0), window.last("pcie_width", 30.0)
-    lane = LANE_BYTES_PER_S.get(int(generation)) if generation is not None else None
-    if used is None or rx is None or tx is None or not lane or not width:
+    rate = link_rate_bytes_per_s(window)
+    if used is None or rx is None or tx is None or rate is None:
         return Abstain("memory or PCIe traffic cannot be read")
-    traffic = (rx + tx) / (lane * width)
+    traffic = (rx + tx) / rate
     if used < (SPILL_EXIT_RATIO if active else SPILL_RATIO) or traffic < SPILL_LINK:
         return Clear("")
     if any(rule.startswith("loader-") for rule in window.active):

@@ -1,7 +1,7 @@
 """R11, R20, R22, R23: which cores the job runs on, how many it may use, and how fast they are."""
 
 from gpuwatch.diagnosis.interface import Abstain, Clear, Fires, Outcome
-from gpuwatch.diagnosis.rules.common import idle_coverage, pulsed
+from gpuwatch.diagnosis.rules.common import idle_coverage, link_rate_bytes_per_s, pulsed
 from gpuwatch.diagnosis.rules.waiting import UNSEEN_JOB
 from gpuwatch.diagnosis.window import JobView, Window
 from gpuwatch.model import Confidence, Evidence, Kind, ProcessReading, Severity
@@ -9,7 +9,6 @@ from gpuwatch.model import Confidence, Evidence, Kind, ProcessReading, Severity
 WINDOW_S = 30.0
 # -- numa-remote: 70 and 50 % are our own
 REMOTE_RATIO, REMOTE_EXIT_RATIO, REMOTE_S, LINK_RATIO = 0.70, 0.50, 60.0, 0.20
-LANE_BYTES_PER_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.97e9, 5: 3.94e9, 6: 7.56e9}
 
 # -- cpu-mask-narrow: numbers our own
 FAIR_PART, MASK_PRESSURE, MASK_EXIT_PRESSURE, MASK_USED = 0.50, 0.10, 0.05, 0.90
@@ -75,10 +74,8 @@ def _remote_ratio(window: Window, job: JobView, local: frozenset[int]) -> float 
 
 
 def _link_ratio(window: Window) -> float | None:
-    generation, width = window.last("pcie_generation", 30.0), window.last("pcie_width", 30.0)
-    rx = window.mean("pcie_rx_bytes_per_s", REMOTE_S)
-    lane = LANE_BYTES_PER_S.get(int(generation)) if generation is not None else None
-    return None if not lane or not width or rx is None else rx / (lane * width)
+    rate, rx = link_rate_bytes_per_s(window), window.mean("pcie_rx_bytes_per_s", REMOTE_S)
+    return None if rate is None or rx is None else rx / rate
 
 
 def cpu_mask_narrow(window: Window, active: bool) -> Outcome:

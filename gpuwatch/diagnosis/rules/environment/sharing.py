@@ -46,7 +46,7 @@ def gpu_shared(window: Window, active: bool) -> Outcome:
     trainers = {trainer.key, *(w.job.trainer.key for w in window.siblings if w.job is not None)}
     guests = []
     for entry in reading.processes:
-        process = window.process(entry.pid)
+        process = window.by_pid.get(entry.pid)
         if not _of_family(entry, process, trainers) and not _harmless(window, entry, process, trainer):
             guests.append(_guest(window, entry, process))
     if not guests:

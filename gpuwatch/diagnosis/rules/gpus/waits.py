@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from gpuwatch.diagnosis.catalogue import PLACES
 from gpuwatch.diagnosis.interface import Abstain, Clear, Fires, Outcome
-from gpuwatch.diagnosis.rules.common import missing
+from gpuwatch.diagnosis.rules.common import link_rate_bytes_per_s, missing
 from gpuwatch.diagnosis.rules.gpus.peers import (
     ALONE,
     WINDOW_S,
@@ -32,7 +32,6 @@ EVEN_PART = 2.0  # all wait alike
 WATCHED_S, WATCHED_POLLED_S = 10.0, 30.0
 #: A link this full during the waits limits them (our own).
 LINK_FULL = 0.60
-LANE_BYTES_PER_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.97e9, 5: 3.94e9, 6: 7.56e9}
 #: Outliers among at least three (XProf needs as many): a clock this much lower, at equal load.
 OUTLIER_CLOCK, OUTLIER_MEMBERS = 0.85, 3
 
@@ -52,13 +51,9 @@ def straggler_card(window: Window, active: bool) -> Outcome:
         return Clear(ALONE)
     if not all_steady(windows):
         return Clear("")
-    waits = [one.peers_ratio for one in windows]
-    known = [wait for wait in waits if wait is not None]
-    if len(known) < len(windows) or means(windows, "memory_utilization_ratio") is None:
-        return Abstain("without memory utilization, waiting cannot be told from work")
-    left_s = _still_to_watch_s(window)
-    if left_s > 0:
-        return Abstain("watching how the GPUs wait for each other", seconds_left=left_s)
+    known = _waits(window, windows)
+    if isinstance(known, Abstain):
+        return known
     late = min(range(len(windows)), key=lambda place: known[place])
     others = [wait for place, wait in enumerate(known) if place != late]
     typical = middle(others)
@@ -68,12 +63,21 @@ def straggler_card(window: Window, active: bool) -> Outcome:
     return _late(windows, late, known, typical)
 
 
-def _still_to_watch_s(window: Window) -> float:
-    """A few readings once a second hit some of the waits of one card and none of the next."""
+def _waits(window: Window, windows: Sequence[Window]) -> list[float] | Abstain:
+    """How much each GPU of the job waits for the others.
+
+    A few readings once a second hit some of the waits of one card and none of the next.
+    """
+    waits = [one.peers_ratio for one in windows if one.peers_ratio is not None]
+    if len(waits) < len(windows) or means(windows, "memory_utilization_ratio") is None:
+        return Abstain("without memory utilization, waiting cannot be told from work")
     reading = window.reading
     fine = reading is not None and bool(reading.memory_utilization_burst.values)
-    seen = len(window.present("memory_utilization_ratio", WINDOW_S))
-    return (WATCHED_S if fine else WATCHED_POLLED_S) - seen * window.sample.interval_s
+    seen_s = len(window.present("memory_utilization_ratio", WINDOW_S)) * window.sample.interval_s
+    left_s = (WATCHED_S if fine else WATCHED_POLLED_S) - seen_s
+    if left_s > 0:
+        return Abstain("watching how the GPUs wait for each other", seconds_left=left_s)
+    return waits
 
 
 def _late(windows: Sequence[Window], late: int, waits: Sequence[float], typical: float) -> Fires:
@@ -113,12 +117,9 @@ def comm_wait(window: Window, active: bool) -> Outcome:
         return Clear(ALONE)
     if not all_steady(windows) or "straggler-card" in window.active:
         return Clear("")
-    waits = [one.peers_ratio for one in windows if one.peers_ratio is not None]
-    if len(waits) < len(windows) or means(windows, "memory_utilization_ratio") is None:
-        return Abstain("without memory utilization, waiting cannot be told from work")
-    left_s = _still_to_watch_s(window)
-    if left_s > 0:
-        return Abstain("watching how the GPUs wait for each other", seconds_left=left_s)
+    waits = _waits(window, windows)
+    if isinstance(waits, Abstain):
+        return waits
     least = WAIT_EXIT_RATIO if active else WAIT_RATIO
     if min(waits) < least or max(waits) > EVEN_PART * min(waits):
         return Clear("the GPUs hardly wait for each other")
@@ -143,11 +144,10 @@ def _link_ratio(windows: Sequence[Window]) -> float | None:
     """The fullest PCIe link of the job, both ways against what one way carries."""
     found = []
     for one in windows:
-        generation, width = one.last("pcie_generation", 30.0), one.last("pcie_width", 30.0)
+        rate = link_rate_bytes_per_s(one)
         rx, tx = one.mean("pcie_rx_bytes_per_s", WINDOW_S), one.mean("pcie_tx_bytes_per_s", WINDOW_S)
-        lane = LANE_BYTES_PER_S.get(int(generation)) if generation is not None else None
-        if lane and width and rx is not None and tx is not None:
-            found.append((rx + tx) / (lane * width))
+        if rate is not None and rx is not None and tx is not None:
+            found.append((rx + tx) / rate)
     return max(found, default=None)
 
 

@@ -3,12 +3,11 @@
 from math import ceil
 
 from gpuwatch.diagnosis.interface import Abstain, Clear, Fires, Outcome
-from gpuwatch.diagnosis.rules.common import missing, pulsed
+from gpuwatch.diagnosis.rules.common import link_rate_bytes_per_s, missing, pulsed, seconds_where
 from gpuwatch.diagnosis.window import Window
 from gpuwatch.model import Confidence, Evidence, Severity
 
-#: Bytes per second and lane after encoding (one way); 85 % of it is payload (our own).
-LANE_BYTES_PER_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.97e9, 5: 3.94e9, 6: 7.56e9}
+#: Of what the lanes carry (our own).
 PAYLOAD = 0.85
 FULL_RATIO, FULL_EXIT_RATIO, FULL_S, FULL_PART = 0.70, 0.55, 30.0, 0.50
 LOSS_RATIO = 0.08
@@ -20,9 +19,8 @@ REPLAY_S = 60.0
 
 def _payload(window: Window) -> float | None:
     """What the link carries now, one way."""
-    generation, width = window.last("pcie_generation", 30.0), window.last("pcie_width", 30.0)
-    lane = LANE_BYTES_PER_S.get(int(generation)) if generation is not None else None
-    return None if not lane or not width else lane * width * PAYLOAD
+    rate = link_rate_bytes_per_s(window)
+    return None if rate is None else rate * PAYLOAD
 
 
 def pcie_saturated(window: Window, active: bool) -> Outcome:
@@ -35,7 +33,7 @@ def pcie_saturated(window: Window, active: bool) -> Outcome:
         return Abstain("generation or width of the link is not known")
     least = (FULL_EXIT_RATIO if active else FULL_RATIO) * most
     seconds = max(
-        sum(value >= least for value in window.present(key, FULL_S)) * window.sample.interval_s
+        seconds_where(window, key, FULL_S, lambda value: value >= least)
         for key in ("pcie_rx_bytes_per_s", "pcie_tx_bytes_per_s")
     )
     if seconds < FULL_PART * FULL_S:

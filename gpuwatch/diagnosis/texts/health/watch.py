@@ -80,7 +80,7 @@ TEXTS: dict[str, RuleText] = {
         "and whether utilization can be read at all.",
         decides=f"A round over {health.SLOW_POLL_S:.0f} s, figures older than {health.OLD_S:.0f} s, more "
         f"than {health.FAILING_RATIO:.0%} of the calls failing, or no utilization (MIG, some "
-        "virtual GPUs), three times in a row; it ends after 30 s without. It is shown above the "
+        "virtual GPUs), in two looks 2 s apart; it ends after 30 s without. It is shown above the "
         "verdict and never alarms.",
         unlike="Signals a card does not have are listed where they are missed, not here.",
         steps=(
