@@ -49,12 +49,11 @@ class Waiting:
 
 def waiting(window: Window, active: bool) -> Waiting | Abstain | Clear:
     """The waiting of the last minute; Clear when there is none worth naming."""
-    shape = window.shape
     if window.last("utilization_ratio", LEAST_S) is None:
         return missing(window, "utilization_ratio")
-    if shape is None or shape.kind is ShapeKind.UNKNOWN or shape.duration_s < 0.9 * LEAST_S:
-        seen = 0.0 if shape is None else shape.duration_s
-        return Abstain("watching the GPU's gaps", seconds_left=max(1.0, LEAST_S - seen))
+    shape = known_shape(window)
+    if isinstance(shape, Abstain):
+        return shape
     least = WAITS_EXIT_RATIO if active else WAITS_RATIO
     if shape.kind is ShapeKind.PULSED and shape.stall_ratio is not None:
         if shape.stall_ratio < least:
@@ -68,6 +67,15 @@ def waiting(window: Window, active: bool) -> Waiting | Abstain | Clear:
     if shape.kind in _UNRESOLVED and mean is not None and mean < FLAT_UTILIZATION:
         return Waiting(1.0 - mean, None, None, False)
     return Clear("" if mean is None else f"the GPU does not wait ({mean:.0%} busy)".replace("%", " %"))
+
+
+def known_shape(window: Window) -> Shape | Abstain:
+    """The shape of the last minute's utilization; before half a minute nothing is known of its gaps."""
+    shape = window.shape
+    if shape is None or shape.kind is ShapeKind.UNKNOWN or shape.duration_s < 0.9 * LEAST_S:
+        seen = 0.0 if shape is None else shape.duration_s
+        return Abstain("watching the GPU's gaps", seconds_left=max(1.0, LEAST_S - seen))
+    return shape
 
 
 def _has_ended(window: Window, shape: Shape) -> bool:

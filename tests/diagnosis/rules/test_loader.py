@@ -342,3 +342,16 @@ def test_workers_that_queue_for_a_core_are_at_work_all_the_time():
     )
     finding = found(watch(scene, 90)[0], BOUND)
     assert finding.share_ratio == pytest.approx(0.5, abs=0.06)
+
+
+def test_workers_that_only_get_half_a_core_each_stay_the_cause():
+    """Four workers on two cores: each runs for 0.45 of a core and queues for one the rest of the time."""
+    gpu = Gpu(
+        util=pulses(0, 0.97, 1.4, 0.36), power=176.0, fields={"p_state": 2, "memory_used_bytes": 20 * 2**30}
+    )
+    trainer = Process(100, cpu=pulses(0.02, 0.4, 1.4, 0.36), facts=PIL, usable_cores=2.0)
+    scene = Scene([gpu], [trainer, *workers(4, 0.45, waits=0.53)], cores=2, other_cores=0.02)
+    diagnosis, bench = watch(scene, 120)
+    assert found(diagnosis, BOUND)
+    shown = [{finding.rule for finding in one.findings} for one in bench.bench.log]
+    assert not any(STARVED in rules for rules in shown[shown.index({BOUND}) :])

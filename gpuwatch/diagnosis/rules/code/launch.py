@@ -10,6 +10,7 @@ from gpuwatch.diagnosis.rules.waiting import (
     UNSEEN_JOB,
     Waiting,
     job_evidence,
+    known_shape,
     main_gap,
     power_ratio,
     prepares_data,
@@ -49,7 +50,10 @@ def launch_bound(window: Window, active: bool) -> Outcome:
         return missing(window, "utilization_ratio")
     if not LOW_UTILIZATION <= utilization <= HIGH_UTILIZATION:
         return Clear("")
-    if window.shape is None or window.shape.kind is ShapeKind.PULSED or _spread(window) > SPREAD:
+    shape = known_shape(window)
+    if isinstance(shape, Abstain):
+        return shape
+    if shape.kind is ShapeKind.PULSED or _spread(window) > SPREAD:
         return Clear("")
     power = power_ratio(window)
     if power is None:

@@ -116,15 +116,14 @@ def _if_full(window: Window, pool: _Pool, active: bool, variant: str, doubts: in
         return Abstain(f"CPU of the workers: {window.why_absent('worker_cpu_cores')}")
     if sleeps_in_gaps(window) is False:
         return Clear("the main thread works while the GPU idles")
-    full_part = _full_part(window, job)
-    enough = job.worker_cpu_cores >= FULL_WORKER_EXIT if active else full_part >= FULL_PART
-    if not enough:
+    full_part = _full_part(window, job, FULL_WORKER_EXIT if active else FULL_WORKER)
+    if full_part < FULL_PART:
         return Clear(f"workers use {job.worker_cpu_cores:.2f} core each")
     return _found(window, pool, variant, doubts, full_part)
 
 
-def _full_part(window: Window, job: JobView) -> float:
-    """Share of the last ticks in which the median worker ran or queued for a core all the time.
+def _full_part(window: Window, job: JobView, full: float) -> float:
+    """Share of the last ticks in which the median worker ran or queued for a core, `full` cores or more.
 
     On a crowded machine a worker with work to do gets only a part of a core.
     """
@@ -135,13 +134,13 @@ def _full_part(window: Window, job: JobView) -> float:
         ran = window.history.values(name, "cpu_cores", FULL_S)
         waited = window.history.values(name, "wait_ratio", FULL_S)
         columns.append([_wanted(cores, wait) for cores, wait in zip(ran, waited, strict=True)])
-    full = known = 0
+    at_work = known = 0
     for row in zip(*columns, strict=True):
         present = [value for value in row if value == value]
         if present:
             known += 1
-            full += median(present) >= FULL_WORKER
-    return full / known if known else 0.0
+            at_work += median(present) >= full
+    return at_work / known if known else 0.0
 
 
 def _wanted(cores: float, wait_ratio: float) -> float:

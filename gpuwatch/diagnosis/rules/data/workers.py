@@ -175,9 +175,11 @@ def loader_respawn(window: Window, active: bool) -> Outcome:
     job = window.job
     if job is None:
         return Abstain(UNSEEN_JOB)
-    found = [one for one in window.turnovers if one.gap_s >= RESPAWN_GAP_S]
+    found = window.turnovers
     if len(found) < RESPAWNS:
         return Clear("workers stay" if job.workers else "")
+    if median([one.gap_s for one in found]) < RESPAWN_GAP_S:
+        return Clear("new workers start without a gap")
     span = found[-1].time_s - found[0].time_s
     if span <= 0:
         return Clear("")
