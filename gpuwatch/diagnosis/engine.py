@@ -160,7 +160,8 @@ class Engine:
             uuid = reading.uuid
             memory = self._memory(uuid)
             before = memory.tracker.status
-            claims = claims_of(self._members.get(uuid, {}), len(self._teams.members.get(uuid, ())) > 1)
+            peers = len(self._teams.members.get(uuid, ())) > 1
+            claims = claims_of(uuid, self._members.get(uuid, {}), peers)
             claimed = self._claimed.get(uuid, NOBODY)
             memory.observe(history, sample, reading, infos.get(uuid), by_pid, claims, claimed)
             if memory.new_job:

@@ -35,6 +35,7 @@ class Claims:
     peers: bool = False  # the job has other GPUs
     foreign_ratio: float = 0.0  # share of wall time that gpu-shared gives to others
     capped: bool = False  # a lowered power limit is a finding, so the cap slows
+    work_memory_ratio: float | None = None  # memory utilization at work, of the peer this GPU waits for
 
 
 @dataclass(slots=True)
@@ -42,6 +43,7 @@ class _Entry:
     end_s: float
     amounts_ns: list[int]
     state: JobState = JobState.NO_JOB
+    spun_ns: int = 0  # of the waiting for peers, what was seen in samples of its own
 
 
 @dataclass(slots=True)
@@ -51,6 +53,7 @@ class LedgerBook:
     past: Past = field(default_factory=Past)
     _entries: deque[_Entry] = field(default_factory=deque)
     _totals_ns: list[int] = field(default_factory=lambda: [0] * len(KEYS))
+    _spun_ns: int = 0
     _paused_from_s: float | None = None
     _idle_state: JobState = JobState.NO_JOB  # in which idle time was booked last
 
@@ -63,6 +66,7 @@ class LedgerBook:
                 self.past.fold(entry.end_s, slots(entry.amounts_ns, entry.state, NOBODY))
         self._entries.clear()
         self._totals_ns = [0] * len(KEYS)
+        self._spun_ns = 0
         self._paused_from_s = None
 
     def book_unknown(self, end_s: float, step_s: float) -> None:
@@ -95,13 +99,15 @@ class LedgerBook:
         step_ns = round(step_s * 1e9)
         if step_ns <= 0:
             return
-        amounts = [0] * len(KEYS)
+        amounts, spun_ns = [0] * len(KEYS), 0
         if reading is None or utilization is None:
             amounts[_UNKNOWN] = step_ns
         else:
             slow = _slow_part(reading, best_clock_mhz, claims.capped)
             busy, spinning = _busy_parts(reading, utilization, memory_utilization, claims.peers)
-            busy_ns, peers_ns = round(busy * step_ns), round(spinning * step_ns)
+            mixed = _mixed_wait(busy, memory_utilization, claims.work_memory_ratio)
+            busy_ns, spun_ns = round(busy * step_ns), round(spinning * step_ns)
+            peers_ns = max(spun_ns, round(mixed * step_ns))
             rest_ns = step_ns - busy_ns
             working_ns = busy_ns - peers_ns
             foreign_ns = min(working_ns, round(claims.foreign_ratio * step_ns))
@@ -112,7 +118,7 @@ class LedgerBook:
             amounts[rest_key] += rest_ns
             if rest_key == _IDLE:
                 self._idle_state = state
-        self._add(_Entry(now, amounts, state))
+        self._add(_Entry(now, amounts, state, spun_ns))
         if state in (JobState.EPISODE, JobState.PAUSED) and low_since_s is not None:
             self._rebook_pause(low_since_s)
         else:
@@ -121,12 +127,14 @@ class LedgerBook:
 
     def _add(self, entry: _Entry) -> None:
         self._entries.append(entry)
+        self._spun_ns += entry.spun_ns
         for index, amount in enumerate(entry.amounts_ns):
             self._totals_ns[index] += amount
 
     def _forget(self, before_s: float, claimed: Claimed) -> None:
         while self._entries and self._entries[0].end_s <= before_s:
             entry = self._entries.popleft()
+            self._spun_ns -= entry.spun_ns
             self.past.fold(entry.end_s, slots(entry.amounts_ns, entry.state, claimed))
             for index, amount in enumerate(entry.amounts_ns):
                 self._totals_ns[index] -= amount
@@ -144,10 +152,11 @@ class LedgerBook:
                 self._totals_ns[_WAITING] -= moved
                 self._totals_ns[_PAUSE] += moved
 
-    def ratio(self, key: LedgerKey) -> float:
-        """Share of the window; 0 while nothing is booked."""
+    def spinning_ratio(self) -> float:
+        """Share of the window in which samples showed this GPU spinning for others; 0 while nothing is
+        booked."""
         total = sum(self._totals_ns)
-        return self._totals_ns[KEYS.index(key)] / total if total else 0.0
+        return self._spun_ns / total if total else 0.0
 
     def waiting_ratio(self) -> float | None:
         """Share of the measured time spent waiting (pauses apart); None without a measured moment."""
@@ -190,6 +199,13 @@ def _busy_parts(
         busy >= PEERS_UTILIZATION and memory_utilization is not None and memory_utilization <= PEERS_MEMORY
     )
     return busy, busy if waits else 0.0
+
+
+def _mixed_wait(busy: float, memory_utilization: float | None, work_ratio: float | None) -> float:
+    """What is missing of the memory traffic of a peer that works all the time: waits too short to be seen."""
+    if work_ratio is None or memory_utilization is None or work_ratio <= 0.0:
+        return 0.0
+    return busy * max(0.0, 1.0 - memory_utilization / work_ratio)
 
 
 def _slow_part(reading: GpuReading, best_clock_mhz: float | None, capped: bool) -> float:

@@ -18,6 +18,7 @@ SLOWING = (
 )
 PEERS = ("straggler-card", "comm-wait")
 PAUSES = ("loader-respawn", "episode-overhead")
+SHORT = "short"  # the variant of episode-overhead with gaps that are no pauses
 #: Losses that say that time is lost, not for what.
 NO_CAUSE = frozenset({STARVED, "slower-than-itself", "not-on-gpu", "gpu-held-idle", "gpu-imbalance"})
 #: The decision table of causes (diagnosis §2.7), top to bottom; others follow.
@@ -26,6 +27,7 @@ WAITING_ORDER = (
     "host-swapping",
     "cpu-mask-narrow",
     "host-cpu-contention",
+    "episode-overhead",
     "loader-in-main-process",
     "thread-oversubscription",
     "loader-cpu-bound",
@@ -44,15 +46,15 @@ Label = Callable[[str], str]
 Places = Mapping[str, tuple[Layer, str]]
 
 
-def claimed_key(rule: str) -> LedgerKey:
-    """The part of the ledger this rule's loss is booked in."""
+def claimed_key(rule: str, variant: str = "") -> LedgerKey:
+    """The part of the ledger this rule's loss is booked in: short pauses are booked as waiting."""
     if rule in SLOWING:
         return LedgerKey.SLOWED
     if rule == SHARED:
         return LedgerKey.FOREIGN
     if rule in PEERS:
         return LedgerKey.WAITING_PEERS
-    return LedgerKey.PAUSE if rule in PAUSES else LedgerKey.WAITING
+    return LedgerKey.PAUSE if rule in PAUSES and variant != SHORT else LedgerKey.WAITING
 
 
 def attribute(members: Mapping[str, Member], places: Places, label: Label) -> Claimed:
@@ -67,28 +69,33 @@ def attribute(members: Mapping[str, Member], places: Places, label: Label) -> Cl
         for rule, member in members.items()
         if (member.fires.kind or member.track.rule.kind) is Kind.LOSS
     }
+    keys = {rule: claimed_key(rule, members[rule].fires.variant) for rule in causes}
     waiting = [
         cause
         for rule, cause in causes.items()
-        if rule not in NO_CAUSE and claimed_key(rule) is LedgerKey.WAITING
+        if rule not in NO_CAUSE and keys[rule] is LedgerKey.WAITING
     ]
+    pauses = {rule: cause for rule, cause in causes.items() if keys[rule] is LedgerKey.PAUSE}
     return Claimed(
         waiting=tuple(sorted(waiting, key=lambda cause: _rank(cause.rule))),
         slowed=_first(causes, SLOWING),
         foreign=causes.get(SHARED),
         peers=_first(causes, PEERS),
-        pause=_first(causes, PAUSES),
+        pause=_first(pauses, PAUSES),
     )
 
 
-def claims_of(members: Mapping[str, Member], peers: bool) -> Claims:
+def claims_of(gpu: str, members: Mapping[str, Member], peers: bool) -> Claims:
     """What the findings of the last tick say about the one being booked."""
     shared, limit = members.get(SHARED), members.get("power-limit-lowered")
+    late = members.get("straggler-card")
+    work = None if late is None or gpu in late.fires.gpus else late.fires.parameters.get("work_memory")
     return Claims(
         peers=peers,
         foreign_ratio=0.0 if shared is None else shared.fires.share_ratio or 0.0,
         # without its uncapped clock having been seen, what the limit costs is unknown
         capped=limit is not None and limit.fires.share_ratio is not None,
+        work_memory_ratio=work if isinstance(work, float) else None,
     )
 
 

@@ -31,8 +31,15 @@ class TurnoverTracker:
         self.turnovers.clear()
         self._workers, self._pending = frozenset(), None
 
-    def update(self, now: float, family: Sequence[ProcessReading], history: History, gpu: str) -> None:
-        """`family`: the descendants that are there now."""
+    def update(
+        self,
+        now: float,
+        trainer: ProcessReading | None,
+        family: Sequence[ProcessReading],
+        history: History,
+        gpu: str,
+    ) -> None:
+        """`family`: the trainer's descendants that are there now."""
         while self.turnovers and self.turnovers[0].time_s < now - KEPT_S:
             self.turnovers.popleft()
         workers = frozenset(p.key for p in family if p.role is ProcessRole.WORKER)
@@ -47,7 +54,16 @@ class TurnoverTracker:
             times = history.times(USUAL_S)
             values = history.values(gpu, "utilization_ratio", USUAL_S)
             changes = [*(one.time_s for one in self.turnovers), time_s]
-            self.turnovers.append(Turnover(time_s, count, lost_s(times, values, changes)))
+            lost = lost_s(times, values, changes)
+            self.turnovers.append(Turnover(time_s, count, lost, _written(history, trainer)))
+
+
+def _written(history: History, trainer: ProcessReading | None) -> float | None:
+    if trainer is None:
+        return None
+    name = f"process:{trainer.pid}:{trainer.start_ticks}"
+    rate = history.mean(name, "write_bytes_per_s", BEFORE_S + AFTER_S)
+    return None if rate is None else rate * (BEFORE_S + AFTER_S)
 
 
 def lost_s(times: Sequence[float], values: Sequence[float], changes: Sequence[float]) -> float:

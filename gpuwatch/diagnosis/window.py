@@ -69,6 +69,7 @@ class Turnover:
     time_s: float
     count: int  # workers after it
     gap_s: float  # GPU time lost around it, in seconds
+    written_bytes: float | None = None  # by the trainer around it; None where that cannot be seen
 
 
 @dataclass(frozen=True, slots=True)

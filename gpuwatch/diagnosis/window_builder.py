@@ -23,7 +23,6 @@ from gpuwatch.model import (
     GpuReading,
     GpuState,
     JobState,
-    LedgerKey,
     Machine,
     ProcessReading,
     Sample,
@@ -151,7 +150,7 @@ class GpuMemory:
         state = self.tracker.status.state
         process = None if trainer is None else trainer.process
         if not self.frozen:
-            self.turnovers.update(now, self.kin.present, history, self.entity)
+            self.turnovers.update(now, process, self.kin.present, history, self.entity)
             self.episodes.update(now, state, self.tracker.low_since_s, history, process, self.kin.recent)
         if self.frozen or now + 0.5 * sample.interval_s < self._measure_due_s:
             return
@@ -211,7 +210,7 @@ class GpuMemory:
             others=others,
             by_pid=by_pid,
             ledger_idle_ratio=self.ledger.waiting_ratio(),
-            peers_ratio=self.ledger.ratio(LedgerKey.WAITING_PEERS),
+            peers_ratio=self.ledger.spinning_ratio(),
             events=tuple(event for event in events if event.gpu == self.uuid) if events else (),
             host_memo=host_memo,
             episodes=tuple(self.episodes.episodes),

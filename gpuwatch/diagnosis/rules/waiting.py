@@ -29,8 +29,9 @@ FULL_CORE_EXIT = 0.80
 UNSURE_CORES = 0.25
 #: Gaps are over after this long without one, at this part of the busy level (our own).
 ENDED_S, ENDED_CYCLES, ENDED_PART = 15.0, 3.0, 0.9
-#: The other GPUs of a job that work and do not wait (our own).
-PEERS_WORK, PEERS_WAIT, PEERS_MEMORY = 0.90, 0.05, 0.05
+#: The other GPUs of a job that work and do not wait (our own). While busy they move about as much memory as
+#: this one while it is busy; spinning kernels move next to none.
+PEERS_WORK, PEERS_WAIT, PEERS_MEMORY, PEERS_TRAFFIC = 0.90, 0.05, 0.05, 0.85
 
 #: Fewer points a cycle than this, and the shape is no picture of the gaps.
 SAMPLES_PER_CYCLE = 3.5
@@ -97,13 +98,22 @@ def done_early(window: Window) -> bool:
     """
     if not window.siblings:
         return False
+    own = traffic_at_work(window)
     return all(
         (one.mean("utilization_ratio", LEAST_S) or 0.0) >= PEERS_WORK
         and one.peers_ratio is not None
         and one.peers_ratio < PEERS_WAIT
         and (one.mean("memory_utilization_ratio", LEAST_S) or 0.0) >= PEERS_MEMORY
+        and (own is None or (traffic_at_work(one) or 0.0) >= PEERS_TRAFFIC * own)
         for one in window.siblings
     )
+
+
+def traffic_at_work(window: Window) -> float | None:
+    """Memory utilization per utilization: what of its busy time a GPU accesses memory."""
+    busy = window.mean("utilization_ratio", LEAST_S)
+    memory = window.mean("memory_utilization_ratio", LEAST_S)
+    return memory / busy if busy and memory is not None else None
 
 
 def _is_resolved(shape: Shape) -> bool:

@@ -12,7 +12,7 @@ RULES: tuple[Rule, ...] = (
     rule("launch-bound", "job", Kind.LOSS, launch_bound, states=STEADY, enter=2, leave=2),
     rule("batch-headroom", "job", Kind.OPPORTUNITY, batch_headroom, states=STEADY, every_s=30.0),
     rule("tensor-cores-idle", "job", Kind.OPPORTUNITY, tensor_cores_idle, states=STEADY, every_s=10.0),
-    rule("episode-overhead", "job", Kind.LOSS, episode_overhead, states=STEADY_OR_EPISODE, every_s=10.0),
+    rule("episode-overhead", "job", Kind.LOSS, episode_overhead, states=STEADY_OR_EPISODE),
     rule("sync-stalls", "job", Kind.LOSS, sync_stalls, states=STEADY, enter=3, leave=3),
     rule("memory-bandwidth-bound", "job", Kind.STATE, memory_bandwidth_bound, states=STEADY, every_s=10.0),
     rule("vram-near-limit", "gpu", Kind.RISK, vram_near_limit, states=STEADY),

@@ -3,13 +3,17 @@
 from statistics import median
 
 from gpuwatch.diagnosis.interface import Abstain, Clear, Fires, Outcome
+from gpuwatch.diagnosis.rules.code.short_checkpoints import CHECKPOINT_BYTES_PER_S, written_gaps
+from gpuwatch.diagnosis.rules.common import shape_evidence
+from gpuwatch.diagnosis.rules.waiting import Waiting, waiting
 from gpuwatch.diagnosis.window import Episode, Window
 from gpuwatch.model import Confidence, Evidence, JobState, Severity
 
 # -- episode-overhead: numbers our own
 PAUSES_S, PAUSES_AGE_S = 1800.0, 600.0
 PAUSES_LEAST, PAUSES_RATIO, PAUSES_EXIT_RATIO = 2, 0.05, 0.03
-CHECKPOINT_BYTES_PER_S = 20e6
+#: Before ten minutes: more pauses, all of one known kind, that cost more.
+YOUNG_LEAST, YOUNG_RATIO, YOUNG_AGE_S = 3, 0.10, 60.0
 EVALUATES_CORES, EVALUATES_READ = 0.80, 1e6
 
 # -- slower-than-itself: a change counts from 10 % on (Greyhound accepts a change point from there)
@@ -22,13 +26,47 @@ HELD_S, HELD_BYTES, HELD_UTILIZATION, HELD_CORES = 900.0, 500 * 1024**2, 0.03, 0
 
 
 def episode_overhead(window: Window, active: bool) -> Outcome:
-    """R44: pauses of 5 s and longer that sum up. A single one never alarms."""
-    if window.steady_s < PAUSES_AGE_S:
-        return Abstain("pauses of the job", seconds_left=PAUSES_AGE_S - window.steady_s)
+    """R44: pauses of 5 s and longer that sum up, or many short ones for checkpoints. A single one never
+    alarms."""
+    long = _long_pauses(window, active)
+    if isinstance(long, Fires):
+        return long
+    return _short_checkpoints(window, active) or long
+
+
+def _short_checkpoints(window: Window, active: bool) -> Fires | None:
+    """The gaps of the last minute, where they are checkpoints."""
+    job = window.job
+    gaps = None if job is None else written_gaps(window, job, active)
+    if gaps is None:
+        return None
+    found = waiting(window, active)
+    if not isinstance(found, Waiting):
+        return None
+    return Fires(
+        Confidence.LIKELY,
+        (
+            *shape_evidence(window),
+            Evidence("gap_count", "gaps with writing", float(gaps.count), "", ">= 3", 60.0),
+            Evidence("write_bytes_per_s", "written in them", gaps.write_bytes_per_s, "B/s", ">= 20 MB/s"),
+            Evidence("coverage_ratio", "of all idle time", gaps.coverage, "ratio", ">= 80 %", 60.0),
+        ),
+        share_ratio=found.share,
+        share_low_ratio=found.low,
+        share_high_ratio=found.high,
+        coverage_ratio=gaps.coverage,
+        variant="short",
+        parameters={"share": found.share, "every_s": gaps.every_s, "pause_s": gaps.gap_s},
+    )
+
+
+def _long_pauses(window: Window, active: bool) -> Outcome:
     span = min(PAUSES_S, window.steady_s)
     ended = [one for one in window.episodes if one.end_s is not None and one.end_s > window.now_s - span]
     seconds = sum((one.end_s or 0.0) - max(one.start_s, window.now_s - span) for one in ended)
-    share = seconds / span
+    share = seconds / span if span > 0 else 0.0
+    if window.steady_s < PAUSES_AGE_S and not (active or _tells_early(window, ended, share)):
+        return Abstain("pauses of the job", seconds_left=PAUSES_AGE_S - window.steady_s)
     if len(ended) < PAUSES_LEAST or share < (PAUSES_EXIT_RATIO if active else PAUSES_RATIO):
         return Clear(f"{share:.0%} of the time in pauses".replace("%", " %") if ended else "")
     kind = _kind(ended)
@@ -51,6 +89,12 @@ def episode_overhead(window: Window, active: bool) -> Outcome:
         variant=kind,
         parameters={"share": share, "count": float(len(ended)), "pause_s": median(lengths)},
     )
+
+
+def _tells_early(window: Window, ended: list[Episode], share: float) -> bool:
+    kinds = {_kind_of(one) for one in ended}
+    alike = len(ended) >= YOUNG_LEAST and len(kinds) == 1 and "" not in kinds
+    return alike and share >= YOUNG_RATIO and window.steady_s >= YOUNG_AGE_S
 
 
 def _kind(episodes: list[Episode]) -> str:

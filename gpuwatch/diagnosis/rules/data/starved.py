@@ -13,10 +13,12 @@ from gpuwatch.diagnosis.rules.waiting import (
     waiting,
 )
 from gpuwatch.diagnosis.window import Window
-from gpuwatch.model import Confidence, Evidence, ShapeKind
+from gpuwatch.model import Confidence, Evidence, Layer, ShapeKind
 
 #: Workers that use less than this are asleep.
 ASLEEP_CORES = 0.30
+#: Gaps as far apart as this are not part of each step (our own).
+SELDOM_S = 3.0
 
 
 def gpu_starved(window: Window, active: bool) -> Outcome:
@@ -56,8 +58,14 @@ def _starved(window: Window, found: Waiting, power: float | None) -> Fires:
         share_low_ratio=found.low,
         share_high_ratio=found.high,
         variant=variant,
-        parameters={"share": found.share, "doubted": float(doubted)},
+        layer=Layer.CODE if variant == "seldom" else None,
+        parameters={"share": found.share, "doubted": float(doubted), "every_s": _every_s(window)},
     )
+
+
+def _every_s(window: Window) -> float:
+    shape = window.shape
+    return shape.duration_s / shape.cycles if shape is not None and shape.cycles else 0.0
 
 
 def _variant(window: Window, found: Waiting) -> str:
@@ -66,5 +74,5 @@ def _variant(window: Window, found: Waiting) -> str:
     if job is not None and runs_in_gaps(window, job) and not job.thread_workers:
         asleep = job.worker_cpu_cores is not None and job.worker_cpu_cores <= ASLEEP_CORES
         if job.workers and asleep and main_gap(window) is not None:
-            return "collate"
+            return "collate" if _every_s(window) < SELDOM_S else "seldom"
     return "" if found.resolved else "flat"

@@ -3,6 +3,7 @@
 from statistics import median
 
 from gpuwatch.diagnosis.interface import Abstain, Clear, Fires, Outcome
+from gpuwatch.diagnosis.rules.code.short_checkpoints import CHECKPOINT_BYTES_PER_S
 from gpuwatch.diagnosis.rules.common import missing, pulsed
 from gpuwatch.diagnosis.rules.waiting import (
     UNSEEN_JOB,
@@ -12,7 +13,7 @@ from gpuwatch.diagnosis.rules.waiting import (
     waiting,
     wanted_in_gaps,
 )
-from gpuwatch.diagnosis.window import Window
+from gpuwatch.diagnosis.window import Turnover, Window
 from gpuwatch.model import Confidence, Evidence, Severity, ShapeKind
 
 # -- loader-worker-imbalance: 2.5 after gpuprof
@@ -170,6 +171,11 @@ def pageable_copies(window: Window, active: bool) -> Outcome:
     )
 
 
+def _written_per_s(one: Turnover) -> float:
+    """Bytes/s that the trainer wrote in the gap; what cannot be seen counts as nothing."""
+    return (one.written_bytes or 0.0) / one.gap_s if one.gap_s else 0.0
+
+
 def loader_respawn(window: Window, active: bool) -> Outcome:
     """R40: all workers are replaced again and again, each time with a pause."""
     job = window.job
@@ -180,6 +186,8 @@ def loader_respawn(window: Window, active: bool) -> Outcome:
         return Clear("workers stay" if job.workers else "")
     if median([one.gap_s for one in found]) < RESPAWN_GAP_S:
         return Clear("new workers start without a gap")
+    if median([_written_per_s(one) for one in found]) >= CHECKPOINT_BYTES_PER_S:
+        return Clear("the job writes a checkpoint whenever its workers change")
     span = found[-1].time_s - found[0].time_s
     if span <= 0:
         return Clear("")

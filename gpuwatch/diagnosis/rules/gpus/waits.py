@@ -4,6 +4,7 @@ A kernel of a collective spins while it waits, so a waiting GPU shows full utili
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gpuwatch.diagnosis.catalogue import PLACES
 from gpuwatch.diagnosis.interface import Abstain, Clear, Fires, Outcome
@@ -18,6 +19,7 @@ from gpuwatch.diagnosis.rules.gpus.peers import (
     name,
     own_reason,
     power_share,
+    same_model,
     team,
     uuid,
 )
@@ -28,6 +30,11 @@ from gpuwatch.model import Confidence, Evidence, Layer, Severity
 WAIT_RATIO, WAIT_EXIT_RATIO = 0.10, 0.06
 LATE_PART, LATE_EXIT_PART = 1 / 3, 0.6
 EVEN_PART = 2.0  # all wait alike
+#: Waits shorter than a sample show as less memory traffic per busy time than the late card's: this much, alike
+#: on all others, which are busy all the time, on the same model, with as much memory held and less power (our
+#: own).
+MIXED_RATIO, MIXED_EXIT_RATIO, MIXED_SPREAD = 0.15, 0.10, 0.10
+MIXED_UTILIZATION, MIXED_HELD, MIXED_POWER = 0.90, 0.10, 0.90
 #: Seconds watched before waits are compared: with sub-second readings of the memory, and without (our own).
 WATCHED_S, WATCHED_POLLED_S = 10.0, 30.0
 #: A link this full during the waits limits them (our own).
@@ -58,9 +65,13 @@ def straggler_card(window: Window, active: bool) -> Outcome:
     others = [wait for place, wait in enumerate(known) if place != late]
     typical = middle(others)
     part = LATE_EXIT_PART if active else LATE_PART
-    if typical < (WAIT_EXIT_RATIO if active else WAIT_RATIO) or known[late] > part * typical:
+    if typical >= (WAIT_EXIT_RATIO if active else WAIT_RATIO) and known[late] <= part * typical:
+        return _late(windows, late, known, typical)
+    mixed = _mixed_waits(windows, active)
+    if mixed is None:
         return Clear("the GPUs do not wait for one of them")
-    return _late(windows, late, known, typical)
+    late = min(range(len(windows)), key=lambda place: mixed[place])
+    return _late_by_traffic(windows, late, mixed)
 
 
 def _waits(window: Window, windows: Sequence[Window]) -> list[float] | Abstain:
@@ -107,6 +118,59 @@ def _late(windows: Sequence[Window], late: int, waits: Sequence[float], typical:
             "reason": reason or "",
             "wait": typical,
         },
+    )
+
+
+def _mixed_waits(windows: Sequence[Window], active: bool) -> list[float] | None:
+    """How much each GPU spins, by what its memory traffic lacks; None where that says nothing of waiting.
+
+    Ranks of one model do the same work in every step. So of busy GPUs the one that accesses most memory while
+    it is busy, and draws most power for it, works; the others spin in between.
+    """
+    seen = min(len(one.present("memory_utilization_ratio", WINDOW_S)) for one in windows)
+    if seen * windows[0].sample.interval_s < WATCHED_POLLED_S or not same_model(windows):
+        return None
+    busy, memory = means(windows, "utilization_ratio"), means(windows, "memory_utilization_ratio")
+    held = means(windows, "memory_used_ratio")
+    powers = [power_share(one) for one in windows]
+    if busy is None or memory is None or held is None or None in powers or min(busy) <= 0:
+        return None
+    if max(held) - min(held) > MIXED_HELD * max(held):
+        return None
+    dense = [traffic / share for traffic, share in zip(memory, busy, strict=True)]
+    late = dense.index(max(dense))
+    waits = [
+        share - traffic / dense[late] if dense[late] > 0 else 0.0
+        for traffic, share in zip(memory, busy, strict=True)
+    ]
+    others = [place for place in range(len(windows)) if place != late]
+    if min(busy[place] for place in others) < MIXED_UTILIZATION:
+        return None
+    lacking = [waits[place] for place in others]
+    if middle(lacking) < (MIXED_EXIT_RATIO if active else MIXED_RATIO):
+        return None
+    drawn = [(power or 0.0) / share for power, share in zip(powers, busy, strict=True)]
+    less = max(drawn[place] for place in others) <= MIXED_POWER * drawn[late]
+    return waits if less and max(lacking) - min(lacking) <= MIXED_SPREAD else None
+
+
+def _late_by_traffic(windows: Sequence[Window], late: int, waits: Sequence[float]) -> Fires:
+    """The same finding, read from traffic: without another reason on the late card it may be by design."""
+    typical = middle([wait for place, wait in enumerate(waits) if place != late])
+    found = _late(windows, late, waits, typical)
+    busy = windows[late].mean("utilization_ratio", WINDOW_S) or 1.0
+    work = (windows[late].mean("memory_utilization_ratio", WINDOW_S) or 0.0) / busy
+    evidence = (
+        Evidence(
+            "traffic_ratio", f"{name(windows[late])} accesses memory while busy", work, "ratio", "", WINDOW_S
+        ),
+        Evidence("lacking_ratio", "the others lack of it", typical, "ratio", ">= 15 %", WINDOW_S),
+        *(item for item in found.evidence if item.key.endswith("clock_mhz")),
+    )
+    severity = found.severity if found.parameters["reason"] else Severity.NOTICE
+    parameters = {**found.parameters, "work_memory": work}
+    return replace(
+        found, evidence=evidence, severity=severity, variant="traffic", parameters=parameters
     )
 
 

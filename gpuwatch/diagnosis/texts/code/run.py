@@ -65,7 +65,30 @@ def _growth(fires: Fires, window: Window) -> FindingText:
 _PAUSES = {"checkpoint": "checkpoints", "epoch": "epoch changes", "evaluation": "evaluation on the CPU"}
 
 
+def _short_pauses(fires: Fires) -> FindingText:
+    every, pause = number(fires.parameters, "every_s") or 0.0, number(fires.parameters, "pause_s") or 0.0
+    seen = facts(fires)
+    return FindingText(
+        title=say("checkpoints hold up the GPU, about every {time}", time=duration(every)),
+        because=lines(
+            say("gaps of about {length}, and in them the process writes", length=f"{pause:.1f} s"),
+            say("{rate} written meanwhile", rate=byte_rate(seen.get("write_bytes_per_s") or 0.0)),
+            say("{share} of all idle time lies in such gaps", share=percent(seen.get("coverage_ratio") or 0.0)),
+        ),
+        wrong_if=say("the process writes something else there (logs, predictions, a cache)"),
+        settle=say("a minute with checkpoints switched off"),
+        advice=(
+            say("save less often"),
+            say("write checkpoints asynchronously: copy to host memory, let a thread write"),
+            say("to a fast local disk first, and from there to the shared one"),
+        ),
+        short_advice=say("save less often, or asynchronously"),
+    )
+
+
 def _pauses(fires: Fires, window: Window) -> FindingText:
+    if fires.variant == "short":
+        return _short_pauses(fires)
     share, count = number(fires.parameters, "share") or 0.0, number(fires.parameters, "count") or 0.0
     pause, written = number(fires.parameters, "pause_s") or 0.0, facts(fires).get("write_bytes_per_s")
     what = say(_PAUSES.get(fires.variant, "pauses of unknown kind"))
@@ -133,13 +156,14 @@ def _held(fires: Fires, window: Window) -> FindingText:
 
 TEXTS: dict[str, RuleText] = {
     "episode-overhead": RuleText(
-        title="long pauses: checkpoints, validation, epochs",
+        title="pauses: checkpoints, validation, epochs",
         label="pauses",
         render=_pauses,
         sees="Pauses of 5 s and longer inside the steady job, and what was written, read and computed in them.",
         decides="Two pauses or more that sum up to 5 % of the last half hour (ends below 3 %); a warning from 15 %. "
         "20 MB/s written makes a checkpoint, other worker processes an epoch, a main thread at 0.8 core that reads "
-        "an evaluation.",
+        "an evaluation. Before ten minutes three of one kind are needed, and 10 %. Shorter gaps count as "
+        "checkpoints where the process writes 20 MB/s in three of them or more, which hold 80 % of the idle time.",
         unlike="A single pause never counts; short gaps are the loader's; validation on the GPU is not seen here.",
         steps=(
             "Write checkpoints asynchronously, or to a fast local disk.",

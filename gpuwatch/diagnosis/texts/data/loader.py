@@ -63,6 +63,8 @@ def _starved(fires: Fires, window: Window) -> FindingText:
     doubt = "power stays near its limit in spite of the gaps, which makes them doubtful" if doubted else ""
     if fires.variant == "collate":
         return _collate(window)
+    if fires.variant == "seldom":
+        return _seldom(fires, window)
     flat = fires.variant == "flat"
     return FindingText(
         title="the GPU is busy only part of the time, cause not proven"
@@ -121,6 +123,22 @@ def _collate(window: Window) -> FindingText:
             "send smaller batches of plain arrays; convert and normalize on the GPU",
         ),
         short_advice="py-spy top: collate or transform?",
+    )
+
+
+def _seldom(fires: Fires, window: Window) -> FindingText:
+    job, every = window.job, number(fires.parameters, "every_s") or 0.0
+    return FindingText(
+        title=f"the main process holds up the GPU about every {every:.0f} s, its workers rest",
+        because=lines(gap_line(window), _worker_line(job), free_cores_line(job)),
+        wrong_if="these gaps are wanted: an evaluation, a sample that is drawn",
+        settle="py-spy dump in such a gap: evaluation, metrics, logging?",
+        advice=(
+            f"py-spy top --pid {job.trainer.pid}" if job is not None else "py-spy top on the process",
+            "evaluate less often; compute metrics on the GPU, and copy only their sums",
+            "log and save from a thread of its own",
+        ),
+        short_advice="py-spy top: evaluation or logging?",
     )
 
 

@@ -12,11 +12,16 @@ def _straggler(fires: Fires, window: Window) -> FindingText:
     suspect = round(number(fires.parameters, "suspect") or 0)
     wait, reason = number(fires.parameters, "wait") or 0.0, str(fires.parameters.get("reason", ""))
     own, rest = facts(fires).get("suspect_clock_mhz"), facts(fires).get("clock_mhz")
+    traffic = fires.variant == "traffic"
     return FindingText(
         title=say("GPU {number} is late, the others spin and wait for it", number=suspect),
         because=lines(
-            say("the others wait {share} of the time at full utilization", share=percent(wait)),
-            say("GPU {number} waits least", number=suspect),
+            say("all show full utilization, but the others move {share} less memory", share=percent(wait))
+            if traffic
+            else say("the others wait {share} of the time at full utilization", share=percent(wait)),
+            say("and draw less power: they spin between their steps")
+            if traffic
+            else say("GPU {number} waits least", number=suspect),
             say("it has a finding of its own: {rule}", rule=reason) if reason else None,
             say("its clock is {own} MHz against {rest} MHz", own=round(own), rest=round(rest))
             if own is not None and rest is not None
@@ -93,7 +98,8 @@ TEXTS: dict[str, RuleText] = {
         render=_straggler,
         sees="How much of its time each GPU of the job spins at full utilization without touching memory.",
         decides="The others wait 10 % of a minute or more (ends below 6 %) and one waits a third of that or less: it is "
-        "the late one. Likely with at least three GPUs and a finding of its own, else possible.",
+        "the late one. Likely with at least three GPUs and a finding of its own, else possible. Waits shorter than a "
+        "sample: all at 90 % or more, and the others, alike, move at least 15 % less memory and draw less power.",
         unlike="Where all wait alike it is the communication; a card that spins at low power is a victim.",
         steps=(
             "Mend what is found on the late card.",
@@ -127,7 +133,7 @@ TEXTS: dict[str, RuleText] = {
         render=_hang,
         sees="GPUs at full utilization that access no memory, move nothing and draw little power.",
         decides="Utilization of 95 %, memory accessed 3 % of the time at most, power up to 25 % of its range and links "
-        "below 20 MB/s for 120 s on two GPUs, or on one beside one that does nothing; critical from 300 s.",
+        "below 500 MB/s for 120 s on two GPUs, or on one beside one that does nothing; critical from 300 s.",
         unlike="A held card shows 0 %; GPUs that wait for a slow link have traffic.",
         steps=(
             "py-spy dump on each rank.",
