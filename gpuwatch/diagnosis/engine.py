@@ -161,7 +161,7 @@ class Engine:
             memory = self._memory(uuid)
             before = memory.tracker.status
             peers = len(self._teams.members.get(uuid, ())) > 1
-            claims = claims_of(uuid, self._members.get(uuid, {}), peers)
+            claims = claims_of(self._members.get(uuid, {}), peers)
             claimed = self._claimed.get(uuid, NOBODY)
             memory.observe(history, sample, reading, infos.get(uuid), by_pid, claims, claimed)
             if memory.new_job:

@@ -8,7 +8,7 @@ ROOTS: Mapping[str, frozenset[str]] = {
         {"cpu-quota-throttled", "cpu-mask-narrow", "host-cpu-contention", "thread-oversubscription"}
     ),
     "comm-wait": frozenset({"collective-hang"}),
-    "gpu-imbalance": frozenset({"collective-hang", "dp-single-process"}),
+    "gpu-imbalance": frozenset({"collective-hang", "dp-single-process", "straggler-card"}),
     "pcie-saturated": frozenset({"pcie-width-reduced", "pcie-gen-reduced"}),
 }
 #: The bare waiting is shown until causes cover this much of it (after TraceML's coverage rule).

@@ -6,6 +6,7 @@ for is decided when the ledger is drawn up, by the findings of that moment.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gpuwatch.diagnosis.ledger_parts import KEYS, NOBODY, Booking, Claimed, drawn, slots
@@ -22,6 +23,8 @@ from gpuwatch.model import GpuReading, JobState, Ledger, LedgerKey
 WINDOW_S = 60.0
 #: Busy at almost no memory traffic: NCCL kernels spin while they wait for a late peer (nccl#968).
 PEERS_UTILIZATION, PEERS_MEMORY = 0.90, 0.05
+#: Less than this is within the rounding of memory utilization.
+SHORT_WAITS_RATIO = 0.03
 #: With one of these set a clock below the card's best is a loss; a lone power cap is normal.
 SLOWING_REASONS = REASONS_HARMFUL | REASON_APP_CLOCKS | REASON_SYNC_BOOST | REASON_DISPLAY
 
@@ -35,7 +38,6 @@ class Claims:
     peers: bool = False  # the job has other GPUs
     foreign_ratio: float = 0.0  # share of wall time that gpu-shared gives to others
     capped: bool = False  # a lowered power limit is a finding, so the cap slows
-    work_memory_ratio: float | None = None  # memory utilization at work, of the peer this GPU waits for
 
 
 @dataclass(slots=True)
@@ -43,7 +45,7 @@ class _Entry:
     end_s: float
     amounts_ns: list[int]
     state: JobState = JobState.NO_JOB
-    spun_ns: int = 0  # of the waiting for peers, what was seen in samples of its own
+    accessing_ns: int | None = None  # of the time at work, that memory was accessed; None: not known
 
 
 @dataclass(slots=True)
@@ -53,7 +55,7 @@ class LedgerBook:
     past: Past = field(default_factory=Past)
     _entries: deque[_Entry] = field(default_factory=deque)
     _totals_ns: list[int] = field(default_factory=lambda: [0] * len(KEYS))
-    _spun_ns: int = 0
+    _accessed_ns: list[int] = field(default_factory=lambda: [0, 0])  # working, and of it accessing memory
     _paused_from_s: float | None = None
     _idle_state: JobState = JobState.NO_JOB  # in which idle time was booked last
 
@@ -66,7 +68,7 @@ class LedgerBook:
                 self.past.fold(entry.end_s, slots(entry.amounts_ns, entry.state, NOBODY))
         self._entries.clear()
         self._totals_ns = [0] * len(KEYS)
-        self._spun_ns = 0
+        self._accessed_ns = [0, 0]
         self._paused_from_s = None
 
     def book_unknown(self, end_s: float, step_s: float) -> None:
@@ -99,26 +101,26 @@ class LedgerBook:
         step_ns = round(step_s * 1e9)
         if step_ns <= 0:
             return
-        amounts, spun_ns = [0] * len(KEYS), 0
+        amounts, accessing_ns = [0] * len(KEYS), None
         if reading is None or utilization is None:
             amounts[_UNKNOWN] = step_ns
         else:
             slow = _slow_part(reading, best_clock_mhz, claims.capped)
             busy, spinning = _busy_parts(reading, utilization, memory_utilization, claims.peers)
-            mixed = _mixed_wait(busy, memory_utilization, claims.work_memory_ratio)
-            busy_ns, spun_ns = round(busy * step_ns), round(spinning * step_ns)
-            peers_ns = max(spun_ns, round(mixed * step_ns))
+            busy_ns, peers_ns = round(busy * step_ns), round(spinning * step_ns)
             rest_ns = step_ns - busy_ns
             working_ns = busy_ns - peers_ns
             foreign_ns = min(working_ns, round(claims.foreign_ratio * step_ns))
             slowed_ns = round(slow * (working_ns - foreign_ns))
             amounts[_PEERS], amounts[_FOREIGN], amounts[_SLOWED] = peers_ns, foreign_ns, slowed_ns
             amounts[_BUSY] = working_ns - foreign_ns - slowed_ns
+            if claims.peers and memory_utilization is not None:
+                accessing_ns = min(working_ns, round(memory_utilization * step_ns))
             rest_key = _rest_key(state)
             amounts[rest_key] += rest_ns
             if rest_key == _IDLE:
                 self._idle_state = state
-        self._add(_Entry(now, amounts, state, spun_ns))
+        self._add(_Entry(now, amounts, state, accessing_ns))
         if state in (JobState.EPISODE, JobState.PAUSED) and low_since_s is not None:
             self._rebook_pause(low_since_s)
         else:
@@ -127,17 +129,24 @@ class LedgerBook:
 
     def _add(self, entry: _Entry) -> None:
         self._entries.append(entry)
-        self._spun_ns += entry.spun_ns
-        for index, amount in enumerate(entry.amounts_ns):
-            self._totals_ns[index] += amount
+        self._count(entry, 1)
 
     def _forget(self, before_s: float, claimed: Claimed) -> None:
         while self._entries and self._entries[0].end_s <= before_s:
             entry = self._entries.popleft()
-            self._spun_ns -= entry.spun_ns
-            self.past.fold(entry.end_s, slots(entry.amounts_ns, entry.state, claimed))
-            for index, amount in enumerate(entry.amounts_ns):
-                self._totals_ns[index] -= amount
+            self._count(entry, -1)
+            working = (_working_ns(entry.amounts_ns), entry.accessing_ns or 0)
+            amounts = entry.amounts_ns
+            if entry.accessing_ns is not None:
+                amounts = _with_short_waits(amounts, working, claimed.peer_memory_ratio)
+            self.past.fold(entry.end_s, slots(amounts, entry.state, claimed))
+
+    def _count(self, entry: _Entry, sign: int) -> None:
+        for index, amount in enumerate(entry.amounts_ns):
+            self._totals_ns[index] += sign * amount
+        if entry.accessing_ns is not None:
+            self._accessed_ns[0] += sign * _working_ns(entry.amounts_ns)
+            self._accessed_ns[1] += sign * entry.accessing_ns
 
     def _rebook_pause(self, since_s: float) -> None:
         """A pause is known as one after seconds; what was booked as waiting since its start was pause."""
@@ -152,11 +161,10 @@ class LedgerBook:
                 self._totals_ns[_WAITING] -= moved
                 self._totals_ns[_PAUSE] += moved
 
-    def spinning_ratio(self) -> float:
-        """Share of the window in which samples showed this GPU spinning for others; 0 while nothing is
-        booked."""
+    def ratio(self, key: LedgerKey) -> float:
+        """Share of the window; 0 while nothing is booked."""
         total = sum(self._totals_ns)
-        return self._spun_ns / total if total else 0.0
+        return self._totals_ns[KEYS.index(key)] / total if total else 0.0
 
     def waiting_ratio(self) -> float | None:
         """Share of the measured time spent waiting (pauses apart); None without a measured moment."""
@@ -165,7 +173,8 @@ class LedgerBook:
 
     def minute(self, claimed: Claimed = NOBODY) -> Booking:
         """Nanoseconds of the last minute, by whom they are booked to."""
-        return slots(self._totals_ns, self._idle_state, claimed)
+        amounts = _with_short_waits(self._totals_ns, self._accessed_ns, claimed.peer_memory_ratio)
+        return slots(amounts, self._idle_state, claimed)
 
     def ledger(self, gpu: str, claimed: Claimed = NOBODY) -> Ledger:
         """The last minute drawn up."""
@@ -201,11 +210,25 @@ def _busy_parts(
     return busy, busy if waits else 0.0
 
 
-def _mixed_wait(busy: float, memory_utilization: float | None, work_ratio: float | None) -> float:
-    """What is missing of the memory traffic of a peer that works all the time: waits too short to be seen."""
-    if work_ratio is None or memory_utilization is None or work_ratio <= 0.0:
-        return 0.0
-    return busy * max(0.0, 1.0 - memory_utilization / work_ratio)
+def _working_ns(amounts_ns: Sequence[int]) -> int:
+    return amounts_ns[_FOREIGN] + amounts_ns[_SLOWED] + amounts_ns[_BUSY]
+
+
+def _with_short_waits(
+    amounts_ns: list[int], accessed_ns: Sequence[int], peer_memory_ratio: float | None
+) -> list[int]:
+    """What is missing of the memory traffic of a peer that works all the time was spent spinning for it, in
+    waits too short for the samples."""
+    if not peer_memory_ratio:
+        return amounts_ns
+    working_ns, accessing_ns = accessed_ns
+    moved = min(amounts_ns[_BUSY], working_ns - round(accessing_ns / peer_memory_ratio))
+    if moved < SHORT_WAITS_RATIO * working_ns:
+        return amounts_ns
+    amounts = list(amounts_ns)
+    amounts[_BUSY] -= moved
+    amounts[_PEERS] += moved
+    return amounts
 
 
 def _slow_part(reading: GpuReading, best_clock_mhz: float | None, capped: bool) -> float:

@@ -71,31 +71,29 @@ def attribute(members: Mapping[str, Member], places: Places, label: Label) -> Cl
     }
     keys = {rule: claimed_key(rule, members[rule].fires.variant) for rule in causes}
     waiting = [
-        cause
-        for rule, cause in causes.items()
-        if rule not in NO_CAUSE and keys[rule] is LedgerKey.WAITING
+        cause for rule, cause in causes.items() if rule not in NO_CAUSE and keys[rule] is LedgerKey.WAITING
     ]
     pauses = {rule: cause for rule, cause in causes.items() if keys[rule] is LedgerKey.PAUSE}
+    late = members.get("straggler-card")
+    memory = None if late is None else late.fires.parameters.get("work_memory")
     return Claimed(
         waiting=tuple(sorted(waiting, key=lambda cause: _rank(cause.rule))),
         slowed=_first(causes, SLOWING),
         foreign=causes.get(SHARED),
         peers=_first(causes, PEERS),
         pause=_first(pauses, PAUSES),
+        peer_memory_ratio=memory if isinstance(memory, float) else None,
     )
 
 
-def claims_of(gpu: str, members: Mapping[str, Member], peers: bool) -> Claims:
+def claims_of(members: Mapping[str, Member], peers: bool) -> Claims:
     """What the findings of the last tick say about the one being booked."""
     shared, limit = members.get(SHARED), members.get("power-limit-lowered")
-    late = members.get("straggler-card")
-    work = None if late is None or gpu in late.fires.gpus else late.fires.parameters.get("work_memory")
     return Claims(
         peers=peers,
         foreign_ratio=0.0 if shared is None else shared.fires.share_ratio or 0.0,
         # without its uncapped clock having been seen, what the limit costs is unknown
         capped=limit is not None and limit.fires.share_ratio is not None,
-        work_memory_ratio=work if isinstance(work, float) else None,
     )
 
 

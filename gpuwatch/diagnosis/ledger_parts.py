@@ -46,6 +46,7 @@ class Claimed:
     foreign: Cause | None = None
     peers: Cause | None = None
     pause: Cause | None = None
+    peer_memory_ratio: float | None = None  # of its busy time, that the late GPU of this job accesses memory
 
     def of(self, place: int) -> Cause | None:
         """Who claims the key at this place, waiting apart."""

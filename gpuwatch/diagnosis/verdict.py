@@ -21,6 +21,7 @@ from gpuwatch.diagnosis.verdict_facts import (
     total,
 )
 from gpuwatch.diagnosis.verdict_words import (
+    LATE,
     looking,
     lost_time,
     no_driver,
@@ -92,7 +93,7 @@ class VerdictMaker:
             return True
         if _overrules(proposal, facts):
             return True
-        if shown.key[0] == STARVED and proposal.lead is not None:  # the same waiting, now with its cause
+        if proposal.lead is not None and _explains(proposal, shown, facts):
             return True
         present = _present_lead(shown, facts)
         if present is not None:
@@ -107,6 +108,14 @@ class VerdictMaker:
         if self._challenger != proposal.key[0]:
             self._challenger, self._challenger_s = proposal.key[0], now
         return now - self._challenger_s >= CHALLENGER_S
+
+
+def _explains(proposal: _Proposal, shown: _Proposal, facts: TickFacts) -> bool:
+    """The same waiting, now with its cause; or why the late GPU is late."""
+    if shown.key[0] == STARVED:
+        return True
+    late = next((one for one in facts.findings if one.rule == shown.key[0] == LATE), None)
+    return late is not None and late.parameters.get("reason") == proposal.key[0]
 
 
 def _overrules(proposal: _Proposal, facts: TickFacts) -> bool:

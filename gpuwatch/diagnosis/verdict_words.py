@@ -9,6 +9,7 @@ from gpuwatch.model import DriverState, DriverStatus, Finding, JobState, LedgerK
 #: Above this share a factor would be a guess.
 MOSTLY_RATIO = 0.80
 MAX_BECAUSE = 4
+LATE = "straggler-card"
 #: Work that nobody is listed for is worth a word from here on.
 WORKS_RATIO = 0.2
 
@@ -142,7 +143,9 @@ def lost_time(
         LedgerKey.WAITING: f"{subject} {waits} {amount} of the time",
         LedgerKey.SLOWED: f"{subject} {loses} {amount} of {'their' if several else 'its'} speed",
         LedgerKey.FOREIGN: f"others take up to {amount} of {subject}",
-        LedgerKey.WAITING_PEERS: f"{subject} {waits} {amount} of the time for each other",
+        LedgerKey.WAITING_PEERS: f"{subject} {waits} {amount} of the time for each other"
+        if finding.rule != LATE
+        else f"{subject} is late: the others wait {amount} of the time for it",
         LedgerKey.PAUSE: f"{subject} {pauses} {amount} of the time",
     }[key]
     detail = finding.text.title.removeprefix("the GPU waits, ")  # the headline says so

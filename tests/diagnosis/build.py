@@ -76,6 +76,7 @@ class Process:
     command: str = "python train.py"
     reads: Wave = 0.0  # bytes/s of read calls
     disk_reads: Wave = 0.0
+    writes: Wave = 0.0
     waits: Wave = 0.0  # cores' worth of run-queue wait
     state: str = "R"
     usable_cores: float | None = 16.0
@@ -292,7 +293,7 @@ class Scene:
             major_faults=0,
             rss_bytes=GIB,
             read_bytes=round(counters.disk_read),
-            write_bytes=0,
+            write_bytes=round(counters.written),
             read_chars=round(counters.read),
             read_calls=round(counters.read / 1e5),
             group_id=process.group_id if process.group_id is not None else owner,
@@ -327,6 +328,7 @@ class _ProcessCounters:
     wait_s: float = 0.0
     read: float = 0.0
     disk_read: float = 0.0
+    written: float = 0.0
 
 
 class _Counters:
@@ -359,6 +361,7 @@ class _Counters:
             counters.wait_s += mean(process.waits, before, t) * step
             counters.read += mean(process.reads, before, t) * step
             counters.disk_read += mean(process.disk_reads, before, t) * step
+            counters.written += mean(process.writes, before, t) * step
         self.busy_s += min(self.scene.cores, used) * step
         self.steal_s += mean(self.scene.host.get("cpu_steal_ratio", 0.0), before, t) * self.scene.cores * step
         for key, wave in self.scene.host.items():

@@ -330,8 +330,8 @@ def test_the_bare_waiting_and_opportunities_are_no_causes():
 
 
 def test_findings_of_the_last_tick_speak_for_the_next_booking():
-    claims = claims_of("G", {"gpu-shared": member("gpu-shared", share=0.45)}, peers=True)
+    claims = claims_of({"gpu-shared": member("gpu-shared", share=0.45)}, peers=True)
     assert claims == Claims(peers=True, foreign_ratio=0.45, capped=False)
-    assert claims_of("G", {"power-limit-lowered": member("power-limit-lowered")}, False).capped
+    assert claims_of({"power-limit-lowered": member("power-limit-lowered")}, False).capped
     unknown_cost = {"power-limit-lowered": member("power-limit-lowered", share=None)}
-    assert not claims_of("G", unknown_cost, False).capped
+    assert not claims_of(unknown_cost, False).capped

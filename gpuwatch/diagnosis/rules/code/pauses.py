@@ -12,8 +12,10 @@ from gpuwatch.model import Confidence, Evidence, JobState, Severity
 # -- episode-overhead: numbers our own
 PAUSES_S, PAUSES_AGE_S = 1800.0, 600.0
 PAUSES_LEAST, PAUSES_RATIO, PAUSES_EXIT_RATIO = 2, 0.05, 0.03
-#: Before ten minutes: more pauses, all of one known kind, that cost more.
+#: Before ten minutes: more pauses, all of one certain kind, that cost more.
 YOUNG_LEAST, YOUNG_RATIO, YOUNG_AGE_S = 3, 0.10, 60.0
+#: What a loader that takes seconds for a batch does not look like.
+CERTAIN_KINDS = frozenset({"checkpoint", "epoch"})
 EVALUATES_CORES, EVALUATES_READ = 0.80, 1e6
 
 # -- slower-than-itself: a change counts from 10 % on (Greyhound accepts a change point from there)
@@ -70,6 +72,8 @@ def _long_pauses(window: Window, active: bool) -> Outcome:
     if len(ended) < PAUSES_LEAST or share < (PAUSES_EXIT_RATIO if active else PAUSES_RATIO):
         return Clear(f"{share:.0%} of the time in pauses".replace("%", " %") if ended else "")
     kind = _kind(ended)
+    if kind not in CERTAIN_KINDS and _waits_for_data(window):
+        return Clear("these gaps are waiting for data")
     lengths = [(one.end_s or 0.0) - one.start_s for one in ended]
     writes = [one.write_bytes_per_s for one in ended if one.write_bytes_per_s is not None]
     evidence = [
@@ -91,9 +95,13 @@ def _long_pauses(window: Window, active: bool) -> Outcome:
     )
 
 
+def _waits_for_data(window: Window) -> bool:
+    return any(rule.startswith("loader-") and rule != "loader-respawn" for rule in window.active)
+
+
 def _tells_early(window: Window, ended: list[Episode], share: float) -> bool:
     kinds = {_kind_of(one) for one in ended}
-    alike = len(ended) >= YOUNG_LEAST and len(kinds) == 1 and "" not in kinds
+    alike = len(ended) >= YOUNG_LEAST and len(kinds) == 1 and kinds <= CERTAIN_KINDS
     return alike and share >= YOUNG_RATIO and window.steady_s >= YOUNG_AGE_S
 
 

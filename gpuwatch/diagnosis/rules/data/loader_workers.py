@@ -106,7 +106,16 @@ def _pool(window: Window, active: bool) -> _Pool | Clear | Abstain:
         key = "usable_cores" if job.usable_cores is None else "tree_cpu_cores"
         return Abstain(f"{key.replace('_', ' ')}: {window.why_absent(key)}")
     wanted = 0 if threads else wanted_workers(waits.share, len(job.workers))
-    return _Pool(job, waits, job.usable_cores, job.tree_cpu_cores, wanted, threads)
+    return _Pool(job, waits, job.usable_cores, _used_by_ranks(window, job), wanted, threads)
+
+
+def _used_by_ranks(window: Window, job: JobView) -> float:
+    """Cores that all processes of the job use: its ranks on this machine share them."""
+    used = {job.trainer.key: job.tree_cpu_cores or 0.0}
+    for one in window.siblings:
+        if one.job is not None and one.job.tree_cpu_cores is not None:
+            used[one.job.trainer.key] = one.job.tree_cpu_cores
+    return sum(used.values())
 
 
 def _if_full(window: Window, pool: _Pool, active: bool, variant: str, doubts: int) -> Outcome:

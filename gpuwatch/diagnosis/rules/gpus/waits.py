@@ -30,9 +30,9 @@ from gpuwatch.model import Confidence, Evidence, Layer, Severity
 WAIT_RATIO, WAIT_EXIT_RATIO = 0.10, 0.06
 LATE_PART, LATE_EXIT_PART = 1 / 3, 0.6
 EVEN_PART = 2.0  # all wait alike
-#: Waits shorter than a sample show as less memory traffic per busy time than the late card's: this much, alike
-#: on all others, which are busy all the time, on the same model, with as much memory held and less power (our
-#: own).
+#: Waits shorter than a sample show as less memory traffic per busy time than the late card's: this much,
+#: alike on all others, which are busy all the time, on the same model, with as much memory held and less
+#: power (our own).
 MIXED_RATIO, MIXED_EXIT_RATIO, MIXED_SPREAD = 0.15, 0.10, 0.10
 MIXED_UTILIZATION, MIXED_HELD, MIXED_POWER = 0.90, 0.10, 0.90
 #: Seconds watched before waits are compared: with sub-second readings of the memory, and without (our own).
@@ -169,9 +169,7 @@ def _late_by_traffic(windows: Sequence[Window], late: int, waits: Sequence[float
     )
     severity = found.severity if found.parameters["reason"] else Severity.NOTICE
     parameters = {**found.parameters, "work_memory": work}
-    return replace(
-        found, evidence=evidence, severity=severity, variant="traffic", parameters=parameters
-    )
+    return replace(found, evidence=evidence, severity=severity, variant="traffic", parameters=parameters)
 
 
 def comm_wait(window: Window, active: bool) -> Outcome:

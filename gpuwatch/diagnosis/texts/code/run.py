@@ -73,7 +73,9 @@ def _short_pauses(fires: Fires) -> FindingText:
         because=lines(
             say("gaps of about {length}, and in them the process writes", length=f"{pause:.1f} s"),
             say("{rate} written meanwhile", rate=byte_rate(seen.get("write_bytes_per_s") or 0.0)),
-            say("{share} of all idle time lies in such gaps", share=percent(seen.get("coverage_ratio") or 0.0)),
+            say(
+                "{share} of all idle time lies in such gaps", share=percent(seen.get("coverage_ratio") or 0.0)
+            ),
         ),
         wrong_if=say("the process writes something else there (logs, predictions, a cache)"),
         settle=say("a minute with checkpoints switched off"),
