@@ -219,7 +219,7 @@ def _with_short_waits(
 ) -> list[int]:
     """What is missing of the memory traffic of a peer that works all the time was spent spinning for it, in
     waits too short for the samples."""
-    if not peer_memory_ratio:
+    if peer_memory_ratio is None or peer_memory_ratio <= PEERS_MEMORY:
         return amounts_ns
     working_ns, accessing_ns = accessed_ns
     moved = min(amounts_ns[_BUSY], working_ns - round(accessing_ns / peer_memory_ratio))

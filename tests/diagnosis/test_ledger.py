@@ -189,24 +189,27 @@ ticks = st.lists(
         st.floats(0.0, 1.0),
         st.booleans(),
         st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1.0)), max_size=6),
+        st.one_of(st.none(), st.floats(0.0, 1.0)),
     ),
     max_size=40,
 )
+peer_traffic = st.one_of(st.none(), st.floats(0.0, 1.0))
 coverages = st.lists(st.floats(0.0, 1.0), max_size=4)
 
 
-@given(ticks, coverages)
+@given(ticks, coverages, peer_traffic)
 @settings(max_examples=200, deadline=None)
-def test_parts_sum_to_exactly_one_and_none_is_negative(ticks, coverages):
+def test_parts_sum_to_exactly_one_and_none_is_negative(ticks, coverages, peer_traffic):
     book, now, low_since = LedgerBook(), 0.0, None
-    for step, util, state, reasons, clock, foreign, peers, points in ticks:
+    causes = tuple(cause(str(i), coverage) for i, coverage in enumerate(coverages))
+    claimed = Claimed(causes, peer_memory_ratio=peer_traffic)
+    for step, util, state, reasons, clock, foreign, peers, points, memory in ticks:
         now += step
         low_since = (low_since or now - step) if util is not None and util < 0.1 else None
         bursts = (tuple(p[0] for p in points), tuple(p[1] for p in points))
         found = None if util is None else reading(clock, reasons, bursts)
         claims = Claims(peers, foreign)
-        book.book(now, step, found, util, 0.0, state, low_since, claims, 1800.0)
-        claimed = Claimed(tuple(cause(str(i), coverage) for i, coverage in enumerate(coverages)))
+        book.book(now, step, found, util, memory, state, low_since, claims, 1800.0, claimed)
         minute = book.minute(claimed)
         for booking in (
             minute,
