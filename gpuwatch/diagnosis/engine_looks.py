@@ -12,6 +12,8 @@ from gpuwatch.model import JobState, JobStatus
 
 #: A needed series must have a point this recently.
 NEEDS_S = 30.0
+#: Settled rules with this spacing, the usual one, look half as often.
+HALVED_S = 5.0
 
 
 @dataclass(slots=True)
@@ -21,13 +23,15 @@ class _Group:
     every_s: float
     tracks: list[Track]
     due_s: float
+    odd: bool = False  # every second turn
 
 
 class Turns:
     """Whose turn it is among the rules of one GPU, or of the host.
 
     All look at the first tick, then those of one GPU together (they share its means), the GPUs in turn by
-    `offset_s`. Rules about a GPU that says nothing look at such ones only, and until it is over.
+    `offset_s`. Settled ones leave out every second turn. Rules about a GPU that says nothing look at such
+    ones only, and until it is over.
     """
 
     def __init__(self, tracks: Sequence[Track], offset_s: float | None) -> None:
@@ -56,7 +60,9 @@ class Turns:
             else:
                 following = group.due_s + group.every_s
                 group.due_s = following if following > now else now + group.every_s
-            found += group.tracks
+            group.odd = not group.odd
+            all_look = group.odd or group.every_s != HALVED_S
+            found += group.tracks if all_look else [track for track in group.tracks if not track.settled]
         if event:
             found += [track for track in self._awaiting if track not in found]
         return found

@@ -28,6 +28,7 @@ class Windows:
         self.gpus = gpus
         self._teams = teams
         self._make, self._make_host = make, make_host
+        self._present = frozenset(gpus)
         self._made: dict[str, Window] = {}
         self._host_memo: dict[Any, Any] = {}
 
@@ -42,8 +43,12 @@ class Windows:
 
     def _gpu(self, uuid: str) -> Window:
         team = self._teams.get(uuid, ())
-        siblings = _Others(self, team, uuid) if len(team) > 1 else ()
-        others = _Others(self, self.gpus, uuid) if len(self.gpus) > 1 else ()
+        siblings: Sequence[Window] = ()
+        if len(team) > 1:  # GPUs that this tick has no reading of are not among them
+            siblings = _Others(self, tuple(one for one in team if one != uuid and one in self._present))
+        others: Sequence[Window] = ()
+        if len(self.gpus) > 1:
+            others = _Others(self, tuple(one for one in self.gpus if one != uuid))
         return self._make(uuid, siblings, others, self._host_memo)
 
 
@@ -52,10 +57,8 @@ class _Others(Sequence[Window]):
 
     __slots__ = ("_uuids", "_windows")
 
-    def __init__(self, windows: Windows, uuids: tuple[str, ...], but: str | None = None) -> None:
-        """Without the GPU `but`; GPUs that this tick has no reading of are not among them."""
-        self._windows = windows
-        self._uuids = tuple(uuid for uuid in uuids if uuid != but and uuid in windows.gpus)
+    def __init__(self, windows: Windows, uuids: tuple[str, ...]) -> None:
+        self._windows, self._uuids = windows, uuids
 
     def __len__(self) -> int:
         return len(self._uuids)

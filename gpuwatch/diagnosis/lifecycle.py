@@ -21,6 +21,8 @@ UNTOLD_S = 60.0
 FLAP_LOOKS, FLAP_EVERY_S = 21, 5.0
 FLAP_START, FLAP_STOP = 0.50, 0.20
 FLAP_COUNT_S = 120.0
+#: After as many looks in a row that found nothing (two minutes of looks 5 s apart) a rule is settled.
+SETTLED_LOOKS = 24
 
 _PLAIN_SEVERITY = {
     Kind.LOSS: Severity.NOTICE,
@@ -60,6 +62,7 @@ class Track:
     on: bool = False  # after hysteresis
     frozen: bool = False  # flaps: shown all the time, as intermittent
     _streak: int = 0
+    _quiet: int = 0  # looks in a row that found nothing
     _looks: deque[bool] = field(default_factory=lambda: deque(maxlen=FLAP_LOOKS))
     _look_s: float = float("-inf")
     _starts: deque[float] = field(default_factory=deque)
@@ -68,9 +71,15 @@ class Track:
     def shown(self) -> bool:
         return self.on or self.frozen
 
+    @property
+    def settled(self) -> bool:
+        """Nothing was found for a while: looking half as often is enough."""
+        return self._quiet >= SETTLED_LOOKS and not self.shown
+
     def take(self, outcome: Outcome, now: float) -> None:
         """One evaluation's result."""
         self.outcome, self.gate, self.gate_s = outcome, "", None
+        self._quiet = self._quiet + 1 if isinstance(outcome, Clear) else 0
         if isinstance(outcome, Fires):
             self.fires, self.fired_s = outcome, now
             self.severity = severity_of(outcome, outcome.kind or self.rule.kind, self.severity)
@@ -91,13 +100,14 @@ class Track:
     def close_gate(self, reason: str, seconds_left: float | None = None) -> None:
         """The rule does not apply in this job state: its finding ends, nothing was looked at."""
         self.outcome, self.gate, self.gate_s = None, reason, seconds_left
+        self._quiet = 0
         if self.on or self.frozen or self._looks:
             self.reset()
 
     def reset(self) -> None:
         """Forget everything (a new job)."""
         self._end()
-        self._streak, self.frozen = 0, False
+        self._streak, self._quiet, self.frozen = 0, 0, False
         self._looks.clear()
         self._starts.clear()
 

@@ -8,6 +8,9 @@ from gpuwatch.history import History
 from gpuwatch.model import JobState, Shape, ShapeKind
 
 EVERY_S, KEPT = 60.0, 120
+LEAST_CYCLES = 5
+#: Gaps of a sample or two fall through between samples: counting cycles would miss some of them.
+COUNTED_SAMPLES = 2.5
 
 
 @dataclass(slots=True)
@@ -30,6 +33,14 @@ class PaceTracker:
             return
         self._due_s = now + EVERY_S
         regular = shape.kind is ShapeKind.PULSED and shape.buffered and shape.regular
-        period_s = shape.duration_s / shape.cycles if regular and shape.cycles >= 5 else None
+        period_s = _period_s(shape) if regular and shape.cycles >= LEAST_CYCLES else None
         rx = history.mean(gpu, "pcie_rx_bytes_per_s", EVERY_S)
         self.paces.append(Pace(now, period_s, rx))
+
+
+def _period_s(shape: Shape) -> float | None:
+    """Counted, which is most exact, or from the autocorrelation where gaps are too short to be counted."""
+    gap_s, resolution_s = shape.gap_median_s, shape.resolution_s
+    if gap_s is not None and resolution_s is not None and gap_s < COUNTED_SAMPLES * resolution_s:
+        return shape.period_s
+    return shape.duration_s / shape.cycles

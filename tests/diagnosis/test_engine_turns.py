@@ -1,6 +1,7 @@
 """When a rule is asked: once for all GPUs of a job, and at once after an error report of its GPU."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 from build import GIB, Bench, Gpu, Process, Scene
 from stubs import always, between, engine, fires, rule, when
@@ -107,3 +108,20 @@ def test_a_symptom_that_still_fires_shows_up_when_its_cause_ends():
     )
     bench.run(Scene(), 45)
     assert [finding.rule for finding in bench.log[-1].findings] == ["loader-cpu-bound"]
+
+
+def test_a_rule_that_found_nothing_for_two_minutes_is_asked_half_as_often_until_it_fires():
+    asked_s = []
+
+    def evaluate(window, active):
+        asked_s.append(round(window.now_s - Scene().start_s))
+        return fires(0.3) if asked_s[-1] >= 300 else Clear("")
+
+    bench = Bench(engine(rule("disk", evaluate, scope="gpu", every_s=5.0)))
+    bench.run(Scene([Gpu()], [Process(100)]), 330)
+    steps = [after - before for before, after in pairwise(asked_s[1:])]
+    quiet = sum(time <= 120 for time in asked_s)
+    assert set(steps[: quiet - 2]) == {5}
+    assert set(steps[quiet : quiet + 15]) == {10}
+    assert set(steps[-4:]) == {5}
+    assert bench.log[-1].findings

@@ -66,7 +66,7 @@ mishaps = st.lists(
     st.tuples(st.integers(0, 79), st.integers(1, 12), st.integers(0, 1), st.sampled_from(MISHAPS)), max_size=6
 )
 host_mishaps = st.lists(
-    st.tuples(st.integers(0, 79), st.sampled_from(("dropped", "anew", "gone"))), max_size=6
+    st.tuples(st.integers(1, 79), st.sampled_from(("dropped", "anew", "gone"))), max_size=6
 )
 
 
