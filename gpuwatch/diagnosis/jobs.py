@@ -42,6 +42,8 @@ _RANK_NUMBER = re.compile(
     r"(?:[_-]?(?:rank|id|index|idx|num|no|fd|handle|port))?s?\W{1,3})\d+",
     re.IGNORECASE,
 )
+#: Launchers tell each process its rank: torchrun and its kin, Open MPI, MPICH, Slurm.
+RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 _SERVERS = (
     *("vllm", "sglang", "tritonserver", "text-generation", "ollama", "uvicorn", "llama-server", "llama-box"),
     *("lmdeploy", "koboldcpp", "tabbyapi", "trtllm-serve", "text-embeddings", "infinity_emb", "torchserve"),
@@ -124,10 +126,21 @@ def serves(process: ProcessReading) -> bool:
 def job_group(process: ProcessReading) -> tuple[object, ...]:
     """Equal for the ranks of one job: same launcher and same command but for the numbers of ranks.
 
-    Runs that differ in any other number are a sweep: jobs of their own.
+    Runs that differ in any other number are a sweep: jobs of their own. So are runs of one command that
+    differ in the cards they may see only, unless a launcher numbered them.
     """
     command = _RANK_NUMBER.sub(r"\1#", process.command)
-    return (process.parent_pid, command) if process.parent_pid > 1 else (process.group_id, command)
+    launcher = process.parent_pid if process.parent_pid > 1 else process.group_id
+    cards = _own_cards(process) if command == process.command else None
+    return (launcher, command, cards)
+
+
+def _own_cards(process: ProcessReading) -> str | None:
+    """CUDA_VISIBLE_DEVICES of a process that no launcher gave a rank; None where that is not known."""
+    environment = process.facts.environment if process.facts is not None else None
+    if environment is None or any(name in environment for name in RANK_VARIABLES):
+        return None
+    return environment.get("CUDA_VISIBLE_DEVICES")
 
 
 @dataclass(slots=True)

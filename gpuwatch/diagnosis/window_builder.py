@@ -64,6 +64,7 @@ class GpuMemory:
     group: tuple[object, ...] | None = None  # equal for the GPUs of one job
     frozen: str = ""  # why nothing may start or end: lost, stale
     new_job: bool = False
+    _facts_due: bool = False  # the environment of the job's process was not read yet
     _measure_due_s: float = float("-inf")
     _alike: int = 0  # shapes of one class in a row
     _read_s: float = float("-inf")
@@ -130,8 +131,9 @@ class GpuMemory:
         process = None if self.tracker.trainer is None else self.tracker.trainer.process
         if process is None:
             self.group = None
-        elif self.new_job or self.group is None:
+        elif self.new_job or self.group is None or (self._facts_due and process.facts is not None):
             self.group = job_group(process)
+            self._facts_due = process.facts is None
         if self.new_job:
             self.references.new_job()
             self.episodes.reset()

@@ -4,7 +4,7 @@ import pytest
 from build import GIB, Gpu, Process, Scene
 
 from gpuwatch.diagnosis.jobs import JobTracker, compiles, find_trainer, job_group, serves
-from gpuwatch.model import GpuProcess, GpuReading, JobState, ProcessReading, ProcessRole, Sample
+from gpuwatch.model import GpuProcess, GpuReading, JobState, ProcessFacts, ProcessReading, ProcessRole, Sample
 
 
 def process(pid=100, **fields):
@@ -113,6 +113,22 @@ def test_ranks_of_one_launcher_are_one_job_and_notebooks_are_not():
     assert job_group(spawned[0]) == job_group(spawned[1])
     kernels = [process(parent_pid=9, command=f"python -m ipykernel -f {name}.json") for name in "ab"]
     assert job_group(kernels[0]) != job_group(kernels[1])
+
+
+def started_with(parent=9, **environment):
+    return process(parent_pid=parent, command="python train.py", facts=ProcessFacts(environment=environment))
+
+
+def test_the_same_command_on_cards_of_its_own_is_a_job_of_its_own():
+    one, two = (started_with(CUDA_VISIBLE_DEVICES=card) for card in "01")
+    assert job_group(one) != job_group(two)
+    assert job_group(one) == job_group(started_with(CUDA_VISIBLE_DEVICES="0"))
+
+
+@pytest.mark.parametrize("name", ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"])
+def test_ranks_that_a_launcher_numbered_are_one_job_though_each_sees_its_own_card(name):
+    ranks = [started_with(**{"CUDA_VISIBLE_DEVICES": card, name: card}) for card in "01"]
+    assert job_group(ranks[0]) == job_group(ranks[1])
 
 
 def test_only_the_trainings_that_were_chosen():

@@ -1,6 +1,7 @@
 """R51, R52, R55, R57: how a job divides its work over several GPUs, and the way between them."""
 
 from gpuwatch.diagnosis.interface import Abstain, Clear, Fires, Outcome
+from gpuwatch.diagnosis.jobs import RANK_VARIABLES
 from gpuwatch.diagnosis.rules.common import missing, pulsed
 from gpuwatch.diagnosis.rules.gpus.peers import (
     ALONE,
@@ -22,7 +23,6 @@ CONTEXT_BYTES = 500 * 1024**2
 FIRST_UTILIZATION, FIRST_MEMORY = 0.15, 0.15
 OTHERS_IDLE = 0.15
 TURNS_CORRELATION, TURNS_SUM = -0.3, (0.8, 1.2)
-RANKS = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 
 # -- gpu-imbalance: 35 after trainpulse; 20 and 12 our own
 SPREAD, SPREAD_EXIT, SPREAD_WARNING = 0.20, 0.12, 0.35
@@ -49,7 +49,7 @@ def dp_single_process(window: Window, active: bool) -> Outcome:
     if any(memory is None or memory < CONTEXT_BYTES for memory in held):
         return Clear("one process for each GPU")
     facts = job.trainer.facts
-    if facts is not None and facts.environment and any(key in facts.environment for key in RANKS):
+    if facts is not None and facts.environment and any(key in facts.environment for key in RANK_VARIABLES):
         return Clear("one process for each rank")
     busy = means(windows, "utilization_ratio")
     if busy is None:
