@@ -45,8 +45,9 @@ def _short_checkpoints(window: Window, active: bool) -> Fires | None:
     found = waiting(window, active)
     if not isinstance(found, Waiting):
         return None
+    seen = window.shape is not None and window.shape.buffered
     return Fires(
-        Confidence.LIKELY,
+        Confidence.LIKELY if seen else Confidence.POSSIBLE,
         (
             *shape_evidence(window),
             Evidence("gap_count", "gaps with writing", float(gaps.count), "", ">= 3", 60.0),

@@ -32,9 +32,9 @@ class WrittenGaps:
 
 
 def written_gaps(window: Window, job: JobView, active: bool) -> WrittenGaps | None:
-    """None where the gaps are no checkpoints, or cannot be seen one by one."""
+    """None where the gaps are no checkpoints, or not known."""
     shape = window.shape
-    if shape is None or not shape.buffered or not shape.high_ratio:
+    if shape is None or not shape.high_ratio:
         return None
     times = window.history.times(WINDOW_S)
     name = f"process:{job.trainer.pid}:{job.trainer.start_ticks}"
@@ -47,7 +47,7 @@ def written_gaps(window: Window, job: JobView, active: bool) -> WrittenGaps | No
     spans = _merged([(time - step_s - SLACK_S, time + SLACK_S) for time, _ in writing])
     # The driver kept samples of the time before the process was first read.
     seconds = window.now_s - known[0][0] + step_s
-    burst = window.history.burst(window.entity.partition(":")[2], "utilization", min(WINDOW_S, seconds))
+    burst = _utilization(window, shape.buffered, min(WINDOW_S, seconds))
     gaps = _gaps(burst, shape.high_ratio)
     idle_s = sum(lost_s for _, _, lost_s in gaps)
     ours = [gap for gap in gaps if any(start < gap[1] and gap[0] < end for start, end in spans)]
@@ -67,6 +67,16 @@ def written_gaps(window: Window, job: JobView, active: bool) -> WrittenGaps | No
         coverage=coverage,
         write_bytes_per_s=median([rate for _, rate in writing]),
     )
+
+
+def _utilization(window: Window, buffered: bool, seconds: float) -> Burst:
+    """The driver's samples, or where there are none the readings of the ticks."""
+    if buffered:
+        return window.history.burst(window.entity.partition(":")[2], "utilization", seconds)
+    times = window.history.times(seconds)
+    values = window.history.values(window.entity, "utilization_ratio", seconds)
+    known = [(time, value) for time, value in zip(times, values, strict=True) if value == value]
+    return Burst(tuple(time for time, _ in known), tuple(value for _, value in known))
 
 
 def _merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
