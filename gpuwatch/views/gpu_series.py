@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 from gpuwatch.metrics import METRICS
 from gpuwatch.model import Finding, GpuInfo, GpuReading, GpuState, Severity, severity_at_least
+from gpuwatch.model.link import link_bytes_per_s
 from gpuwatch.views import format as words
 from gpuwatch.views.lens import Lens, Point
 from gpuwatch.views.rows import Span, safe, shorten
 from gpuwatch.views.spark import logarithmic, spark, spark_rows, state_strip
 
-#: Bytes a second of one lane after encoding, by PCIe generation (PCI-SIG base specifications 1.0 to 6.0).
-LANE_BYTES_PER_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9}
 #: PCIe traffic spans decades, so its scale is logarithmic: this much is nothing, the link's own is full.
 PCIE_NOTHING_BYTES_PER_S = 10e6
 #: Where the machine does not say what its scale is.
@@ -131,8 +130,7 @@ class GpuPicture:
         """What the link of card and slot carries one way, at its best."""
         generation = (self.info and self.info.pcie_generation_max) or self.reading.pcie_generation
         width = (self.info and self.info.pcie_width_max) or self.reading.pcie_width
-        lane = LANE_BYTES_PER_S.get(generation or 0)
-        return lane * width if lane is not None and width else None
+        return link_bytes_per_s(generation, width)
 
     def plot(self, series: Series, width: int, rows: int = 1) -> list[str]:
         """The series over `rows` rows of `width` cells; a reason in its place where it is not there."""

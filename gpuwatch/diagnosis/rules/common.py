@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from gpuwatch.diagnosis.interface import Abstain
 from gpuwatch.diagnosis.window import Window
 from gpuwatch.model import Confidence, Evidence, ShapeKind
+from gpuwatch.model.link import link_bytes_per_s
 
 #: A busy level is only in the shape where it alternates; elsewhere the mean is the level.
 _ALTERNATING = frozenset({ShapeKind.PULSED, ShapeKind.EPISODIC, ShapeKind.VARIABLE})
@@ -13,8 +14,6 @@ _LOWER = {
     Confidence.LIKELY: Confidence.POSSIBLE,
     Confidence.POSSIBLE: Confidence.POSSIBLE,
 }
-#: PCIe, bytes per second and lane one way, after encoding, by generation.
-LANE_BYTES_PER_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.97e9, 5: 3.94e9, 6: 7.56e9}
 
 
 def lower(confidence: Confidence, steps: int = 1) -> Confidence:
@@ -69,8 +68,7 @@ def busy_level(window: Window, seconds: float) -> float | None:
 def link_rate_bytes_per_s(window: Window) -> float | None:
     """What the PCIe link carries one way as it is now; None where its generation or width is not known."""
     generation, width = window.last("pcie_generation", 30.0), window.last("pcie_width", 30.0)
-    lane = LANE_BYTES_PER_S.get(int(generation)) if generation is not None else None
-    return None if not lane or not width else lane * width
+    return link_bytes_per_s(generation, width)
 
 
 def pulsed(window: Window) -> bool:

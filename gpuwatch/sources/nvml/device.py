@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpuwatch.model import Burst, GpuInfo, GpuReading, GpuState, GpuStatus
+from gpuwatch.model.link import link_bytes_per_s
 from gpuwatch.sources.base import Clock
 from gpuwatch.sources.nvml import bursts, errors, gpm, nvlinks
 from gpuwatch.sources.nvml.builder import Builder
@@ -15,7 +16,7 @@ from gpuwatch.sources.nvml.gpm import Gpm
 from gpuwatch.sources.nvml.inventory import ON_PACKAGE
 from gpuwatch.sources.nvml.mig import NOT_ON_MIG, MigInstances
 from gpuwatch.sources.nvml.nvlinks import NvLinks
-from gpuwatch.sources.nvml.pcie import PcieBytes, link_bytes_per_s
+from gpuwatch.sources.nvml.pcie import PcieBytes
 from gpuwatch.sources.nvml.poller import Poller
 from gpuwatch.sources.nvml.processes import ProcessLists
 from gpuwatch.sources.nvml.ranges import POWER_LIMIT_FACTOR

@@ -11,23 +11,12 @@ from gpuwatch.sources.nvml.builder import Builder
 from gpuwatch.sources.nvml.caller import Caller
 from gpuwatch.sources.nvml.poller import Poller, judge
 
-#: Payload bytes per second and lane, by generation (PCI Express base specification: 2.5, 5, 8, 16,
-#: 32, 64 GT/s with 8b/10b, 128b/130b and flit coding).
-LANE_BYTES_PER_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9, 7: 15.13e9}
 WRAP = 1 << 32
 TX, RX = 0, 1  # nvmlPcieUtilCounter_t; TX is from the GPU, RX to it
 FIELDS = {TX: "pcie_tx_bytes_per_s", RX: "pcie_rx_bytes_per_s"}
 COUNTERS = ("pcie_tx_bytes", "pcie_rx_bytes")
 COUNTED = "counted in bytes instead"
 AMBIGUOUS = "the byte counter may wrap within one interval on this link"
-
-
-def link_bytes_per_s(generation: float | None, width: float | None) -> float | None:
-    """The most this link can carry one way; None for an unknown link."""
-    if generation is None or width is None:
-        return None
-    lane = LANE_BYTES_PER_S.get(int(generation))
-    return None if lane is None else lane * width
 
 
 class PcieBytes:

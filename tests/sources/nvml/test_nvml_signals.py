@@ -11,11 +11,11 @@ from fake_nvml import Fail, Time
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuwatch.model.link import link_bytes_per_s
 from gpuwatch.sources.nvml import gpm, xid
 from gpuwatch.sources.nvml.builder import Builder
 from gpuwatch.sources.nvml.bursts import UTILIZATION, SampleRing
 from gpuwatch.sources.nvml.caller import Caller, Retired
-from gpuwatch.sources.nvml.pcie import link_bytes_per_s
 from gpuwatch.sources.nvml.throttle import TimeUnits
 
 # -- sample rings ---------------------------------------------------------------------------------

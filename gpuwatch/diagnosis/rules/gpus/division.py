@@ -7,12 +7,12 @@ from gpuwatch.diagnosis.rules.gpus.peers import (
     ALONE,
     WINDOW_S,
     all_steady,
-    link_bytes_per_s,
     means,
     middle,
     name,
     same_model,
     team,
+    traffic_bytes_per_s,
     uuid,
 )
 from gpuwatch.diagnosis.window import Window
@@ -161,7 +161,7 @@ def _pairs(windows: tuple[Window, ...]) -> Outcome:
                 consumer = one.info is not None and one.info.brand in CONSUMER
                 severity = Severity.STATE if consumer else Severity.NOTICE
                 return _path((one, other), "no-access", access, severity)
-    talks = [link_bytes_per_s(one, WINDOW_S) for one in windows]
+    talks = [traffic_bytes_per_s(one, WINDOW_S) for one in windows]
     loud = any(value is not None and value >= TALKS_BYTES_PER_S for value in talks)
     for one in windows:
         for other in windows:

@@ -61,7 +61,7 @@ def same_model(windows: Sequence[Window]) -> bool:
     return len(names) == 1
 
 
-def link_bytes_per_s(window: Window, seconds: float) -> float | None:
+def traffic_bytes_per_s(window: Window, seconds: float) -> float | None:
     """PCIe and NVLink traffic together, both ways; None where no link can be read."""
     keys = (
         "pcie_rx_bytes_per_s",

@@ -13,7 +13,6 @@ from gpuwatch.diagnosis.rules.gpus.peers import (
     ALONE,
     WINDOW_S,
     all_steady,
-    link_bytes_per_s,
     means,
     middle,
     name,
@@ -21,6 +20,7 @@ from gpuwatch.diagnosis.rules.gpus.peers import (
     power_share,
     same_model,
     team,
+    traffic_bytes_per_s,
     uuid,
 )
 from gpuwatch.diagnosis.window import Window
@@ -248,7 +248,7 @@ def collective_hang(window: Window, active: bool) -> Outcome:
 
 def _stuck_s(window: Window) -> float:
     """For how long up to now the card has spun without accessing memory, at little power."""
-    power, traffic = power_share(window), link_bytes_per_s(window, 30.0)
+    power, traffic = power_share(window), traffic_bytes_per_s(window, 30.0)
     if power is None or power > HANG_POWER or (traffic is not None and traffic > HANG_LINK_BYTES_PER_S):
         return 0.0
     history, entity = window.history, window.entity
