@@ -64,9 +64,14 @@ def _score(options: argparse.Namespace) -> int:
 
     try:
         options.folders = options.folders or ["tests/scenarios"]
-        paths = [path for path in _paths(options.folders) if not options.only or _name(path) in options.only]
+        paths = _paths(options.folders)
         if not paths:
             return _usage(f"no scenario ({_ENDING}) in {', '.join(options.folders)}")
+        if options.only:
+            unknown = sorted(set(options.only) - {_name(path) for path in paths})
+            if unknown:
+                return _usage(f"no scenario {', '.join(unknown)} in {', '.join(options.folders)}")
+            paths = [path for path in paths if _name(path) in options.only]
         labels = {path: _labels(path) for path in paths}
     except (ScenarioError, LabelError, OSError) as error:
         return _usage(_reason(error))

@@ -10,6 +10,8 @@ from gpuwatch.model import DriverState, DriverStatus, Finding, JobState, LedgerK
 MOSTLY_RATIO = 0.80
 MAX_BECAUSE = 4
 LATE = "straggler-card"
+#: With more idle time of unknown cause than this, "nothing slows it" would say too much.
+IDLE_RATIO = 0.15
 #: Work that nobody is listed for is worth a word from here on.
 WORKS_RATIO = 0.2
 
@@ -92,8 +94,13 @@ def nothing_lost(
     facts: TickFacts, judged: Sequence[GpuFacts], lever: Finding | None, preliminary: bool
 ) -> Verdict:
     which = "this GPU" if len(facts.gpus) == 1 else "these GPUs"
+    worst = max(judged, key=lambda gpu: gpu.ratio(LedgerKey.WAITING))
+    headline = f"nothing outside the model slows {which}"
+    if worst.ratio(LedgerKey.WAITING) >= IDLE_RATIO:
+        idle = percent(worst.ratio(LedgerKey.WAITING))
+        headline = f"{who(facts, [worst.uuid])} idles {idle} of the time, no cause found outside the model"
     return Verdict(
-        headline=f"nothing outside the model slows {which}",
+        headline=headline,
         detail=_busy(judged) if lever is None else f"{_busy(judged)}; next lever: {lever.text.title}",
         action="" if lever is None else first_step(lever),
         preliminary=preliminary,

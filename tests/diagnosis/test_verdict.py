@@ -147,8 +147,14 @@ def test_p46_mostly_unproven_waiting_says_so_with_candidates():
 
 def test_waiting_without_a_finding_is_no_loss():
     assert losses(gpu([(LedgerKey.WAITING, 0.2, None)], [])) == ()
+    little = verdict_of(gpu([(LedgerKey.WAITING, 0.14, None)], []))
+    assert little.headline == "nothing outside the model slows this GPU"
+    assert little.detail == "busy 86 % of the time"
+
+
+def test_much_idle_time_of_unknown_cause_is_not_called_nothing():
     verdict = verdict_of(gpu([(LedgerKey.WAITING, 0.2, None)], []))
-    assert verdict.headline == "nothing outside the model slows this GPU"
+    assert verdict.headline == "the GPU idles 20 % of the time, no cause found outside the model"
     assert verdict.detail == "busy 80 % of the time"
 
 

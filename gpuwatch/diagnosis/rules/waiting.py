@@ -36,6 +36,9 @@ PEERS_WORK, PEERS_WAIT, PEERS_MEMORY, PEERS_TRAFFIC = 0.90, 0.05, 0.05, 0.85
 #: Fewer points a cycle than this, and the shape is no picture of the gaps.
 SAMPLES_PER_CYCLE = 3.5
 _UNRESOLVED = frozenset({ShapeKind.FLAT_LOW, ShapeKind.VARIABLE})
+#: Idle moments shorter than a sample: only what keeps them apart from launches can name a cause (our own).
+_HIDDEN = _UNRESOLVED | {ShapeKind.FLAT_HIGH}
+HIDDEN_RATIO, HIDDEN_EXIT_RATIO = 0.15, 0.10
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,22 @@ def waiting(window: Window, active: bool) -> Waiting | Abstain | Clear:
     mean = shape.mean_ratio
     if shape.kind in _UNRESOLVED and mean is not None and mean < FLAT_UTILIZATION:
         return Waiting(1.0 - mean, None, None, False)
-    return Clear("" if mean is None else f"the GPU does not wait ({mean:.0%} busy)".replace("%", " %"))
+    if mean is None:
+        return Clear("")
+    gaps = "no gaps to be seen" if shape.kind in _HIDDEN else "the GPU does not wait"
+    return Clear(f"{gaps} ({mean:.0%} busy)".replace("%", " %"))
+
+
+def hidden_waiting(window: Window, active: bool) -> Waiting | None:
+    """Idle time without a gap to be seen: steps about as long as the driver's samples mix with them.
+
+    It proves no waiting by itself, as kernels launched one by one look alike.
+    """
+    shape = known_shape(window)
+    if isinstance(shape, Abstain) or shape.kind not in _HIDDEN or shape.mean_ratio is None:
+        return None
+    idle = 1.0 - shape.mean_ratio
+    return Waiting(idle, None, None, False) if idle >= (HIDDEN_EXIT_RATIO if active else HIDDEN_RATIO) else None
 
 
 def known_shape(window: Window) -> Shape | Abstain:

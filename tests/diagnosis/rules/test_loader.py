@@ -355,3 +355,29 @@ def test_workers_that_only_get_half_a_core_each_stay_the_cause():
     assert found(diagnosis, BOUND)
     shown = [{finding.rule for finding in one.findings} for one in bench.bench.log]
     assert not any(STARVED in rules for rules in shown[shown.index({BOUND}) :])
+
+
+def hidden(**trainer) -> Scene:
+    """Steps of 0.172 s beside samples of 0.167 s: nearly every sample mixes work and waiting."""
+    values = {"cpu": 0.45, "usable_cores": 2.0, **trainer}
+    return Scene(
+        [Gpu(util=square(0, 1.0, 0.172, 0.7), power=240.0)],
+        [Process(100, **values), *workers(2, 0.76, waits=0.2, usable_cores=2.0)],
+        cores=2,
+        other_cores=0.02,
+    )
+
+
+def test_workers_always_at_work_name_waiting_too_short_to_be_seen():
+    diagnosis, bench = watch(hidden(), 90)
+    finding = found(diagnosis, BOUND)
+    assert finding.confidence is Confidence.POSSIBLE
+    assert finding.share_ratio == pytest.approx(0.3, abs=0.05)
+    assert diagnosis.verdict.layer == "data"
+    assert bench.alarms == {BOUND}
+
+
+def test_a_busy_main_thread_leaves_short_idle_moments_unexplained():
+    diagnosis, bench = watch(hidden(cpu=0.9), 90)
+    assert not bench.alarms & {BOUND, FEW}
+    assert diagnosis.verdict.headline.startswith("the GPU idles 30 % of the time")

@@ -9,6 +9,7 @@ from gpuwatch.diagnosis.rules.waiting import (
     UNSEEN_JOB,
     Waiting,
     confidence,
+    hidden_waiting,
     job_evidence,
     sleeps_in_gaps,
     waiting,
@@ -28,6 +29,8 @@ PRESSURE_RATIO = 0.10
 ALL_CORES_RATIO, ALL_CORES_EXIT_RATIO = 0.85, 0.70
 #: More system time than this hints at too many threads rather than at decoding.
 SYSTEM_RATIO = 0.20
+#: A main thread below this has time left (our own).
+MAIN_RESTS_CORES = 0.60
 #: Workers looked at one by one; their kind of work is the same.
 MOST_WORKERS = 8
 DISK_BOUND = "loader-disk-bound"
@@ -100,6 +103,8 @@ def _pool(window: Window, active: bool) -> _Pool | Clear | Abstain:
     if not job.workers and not threads:
         return Clear("no workers")
     waits = waiting(window, active)
+    if isinstance(waits, Clear) and not threads and _main_rests(job):
+        waits = hidden_waiting(window, active) or waits
     if not isinstance(waits, Waiting):
         return waits
     if job.usable_cores is None or job.tree_cpu_cores is None:
@@ -107,6 +112,12 @@ def _pool(window: Window, active: bool) -> _Pool | Clear | Abstain:
         return Abstain(f"{key.replace('_', ' ')}: {window.why_absent(key)}")
     wanted = 0 if threads else wanted_workers(waits.share, len(job.workers))
     return _Pool(job, waits, job.usable_cores, _used_by_ranks(window, job), wanted, threads)
+
+
+def _main_rests(job: JobView) -> bool:
+    """Whether the main thread is neither busy launching nor spinning: where no gap is seen, workers that
+    are always at work then stand for the waiting (a full queue would let them sleep)."""
+    return job.main_cpu_cores is not None and job.main_cpu_cores < MAIN_RESTS_CORES
 
 
 def _used_by_ranks(window: Window, job: JobView) -> float:

@@ -154,8 +154,9 @@ TEXTS: dict[str, RuleText] = {
         decides=f"0x40 or 0x80 in {slow.SLOWDOWN_S:.0f} of {slow.SLOWDOWN_OF_S:.0f} s or 5 % of that time "
         f"counted; 0x8 alone in {slow.ALONE_S:.0f} of 10 s with the clock under "
         f"{slow.ALONE_CLOCK_RATIO:.0%} of its best; on a GPU at {slow.SLOWDOWN_UTILIZATION:.0%} or "
-        f"more. It ends after {slow.SLOWDOWN_EXIT_S:.0f} s without. What is lost: utilization x (1 "
-        "- clock/best).",
+        f"more. The bits do not count for {slow.P_STATE_SETTLES_S:.0f} s after the P-state changes. Critical; "
+        "a warning for 0x8 alone. Likely until the card's own best clock is learned, then measured. It ends "
+        f"after {slow.SLOWDOWN_EXIT_S:.0f} s without. What is lost: utilization x (1 - clock/best).",
         unlike="A power cap at the card's default (0x4) is normal at full load; 0x8 flashes for a sample "
         "when the P-state changes; P2 is the normal state of GeForce cards under CUDA. Models "
         "that report these bits in normal work are left alone.",
@@ -177,9 +178,14 @@ TEXTS: dict[str, RuleText] = {
         "card's own limits.",
         decides=f"The bit in {heat.THERMAL_S:.0f} of {heat.THERMAL_OF_S:.0f} s or "
         f"{heat.THERMAL_COUNTED_S:.0f} s counted, on a GPU at {heat.THERMAL_UTILIZATION:.0%} or "
-        f"more; it ends under {heat.THERMAL_EXIT_S:.0f} of {heat.THERMAL_EXIT_OF_S:.0f} s. A "
-        f"notice before that: {heat.PREWARN_BELOW_LIMIT_C:.0f} °C below the limit for a minute. "
-        "With the power cap reported beside it, heat is named only within 5 °C of a limit.",
+        f"more; it ends under {heat.THERMAL_EXIT_S:.0f} of {heat.THERMAL_EXIT_OF_S:.0f} s. At least a "
+        f"warning where the bit is set for {heat.HELD_S:.0f} of {heat.HELD_OF_S:.0f} s. A notice before "
+        f"that: within {heat.PREWARN_BELOW_LIMIT_C:.0f} °C of the limit for a minute (ends "
+        f"{heat.PREWARN_EXIT_C:.0f} °C below it). With the power cap reported beside it half of the time, "
+        f"heat is named only within {heat.HEAT_NEAR_LIMIT_C:.0f} °C of the core's limit or "
+        f"{heat.MEMORY_NEAR_LIMIT_C:.0f} °C of the memory's ({heat.MEMORY_HOT_C:.0f} °C where that is not "
+        f"told). A cool core ({heat.CORE_COOL_C:.0f} °C below its limit) beside a memory that cannot be read "
+        "is one step less sure.",
         unlike="Hot without the bit and without loss of clock is no finding: limits differ between about "
         "57 and 105 °C, so no fixed figure is used. A power cap alone is not heat.",
         steps=(
@@ -198,11 +204,11 @@ TEXTS: dict[str, RuleText] = {
         sees="The enforced power limit, the card's default and highest, the power cap bit (0x4) and "
         "its counter.",
         decides=f"A limit under {power.LOWERED_RATIO:.0%} of the default (ends at "
-        f"{power.LOWERED_EXIT_RATIO:.0%}). A warning when the cap holds the clock "
+        f"{power.LOWERED_EXIT_RATIO:.0%}) is a notice; a warning when the cap holds the clock "
         f"{power.CAPPED_RATIO:.0%} of a minute at {power.CAPPED_UTILIZATION:.0%} utilization. A "
-        "share is given only when the card's uncapped clock was seen.",
+        "share is given only then, and when the card's uncapped clock was seen.",
         unlike="The power cap at the default limit is normal at full load and is never a finding. A "
-        "laptop that moves its limit by itself is left alone.",
+        "laptop that moves its limit by itself (more than 3 limits in 10 min) is left alone.",
         steps=(
             "Ask who set it and why. Where heat and supply allow it: nvidia-smi -pl with the default "
             "limit (needs an administrator). Compare steps per second: the last watts bring little.",

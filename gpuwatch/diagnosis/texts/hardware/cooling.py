@@ -147,8 +147,10 @@ TEXTS: dict[str, RuleText] = {
         label="fan",
         render=_fan,
         sees="Every fan's speed against the temperature under load.",
-        decides="Above 75 °C for a minute (ends below 70 °C) with a fan at 0 or 40 points behind its sibling; or 1.5 °C a minute for 5 min "
-        "with all fans at 98 %, near the card's limit. Critical while heat holds the clock down.",
+        decides="A GPU at 50 % or more, and: above 75 °C for a minute (ends below 70 °C) with a fan at 0 or "
+        "more than 40 points behind its sibling; or more than 1.5 °C a minute for 5 min with all fans at 98 %, "
+        "within 20 °C of the card's limit. A warning; a fan that stands is critical while heat holds the clock "
+        "down. It ends after half a minute without.",
         unlike="Passive cards; fans that stand still when it is cool; a warm room raises all cards.",
         steps=(
             "Look and listen: does every fan turn?",
@@ -164,10 +166,12 @@ TEXTS: dict[str, RuleText] = {
         label="fixed clock",
         render=_pinned,
         sees="Event reasons of clock settings, and a clock that never moves.",
-        decides="Application clocks, sync boost or display clock set in 80 % of a minute with the clock at 90 % of the highest or less; or "
-        "without a reason the same clock within 1 % for 5 min below 85 % of the highest, with power below 80 % of its range and 10 °C of "
-        "margin.",
-        unlike="A power cap or heat, which have reasons of their own; the highest clock is rarely reached.",
+        decides="A GPU at 50 % or more, and: application clocks, sync boost or display clock set in 80 % of a "
+        "minute with the clock at 90 % of the highest or less (ends above 93 %); or, likely only, without a "
+        "reason the same clock within 1 % for 5 min below 85 % of the highest, with power below 80 % of its "
+        "range and 10 °C of margin. In two looks 10 s apart. What is lost is counted from 95 % of the highest.",
+        unlike="A power cap or heat, which have reasons of their own; a laptop, which sets its clock itself; the "
+        "highest clock is rarely reached.",
         steps=(
             "nvidia-smi -rgc and -rac reset it (administrator).",
             "Look for tuning tools or a cluster policy.",
@@ -182,8 +186,9 @@ TEXTS: dict[str, RuleText] = {
         label="clock sag",
         render=_sag,
         sees="Clock and power of a fully loaded card against its own best in this session.",
-        decides="In 80 % of a minute: utilization 90 %, memory accessed 20 %, clock below 85 % of the learned best (ends at 92 %), power "
-        "below 85 % of the limit, no reason, 10 °C of margin.",
+        decides="In 80 % of a minute: utilization 90 %, memory accessed 20 %, clock below 85 % of the learned "
+        "best (ends at 92 %), power below 85 % of the limit, no reason, 10 °C of margin. The best needs two "
+        "minutes of load. A notice, from 15 % lost a warning; always possible only.",
         unlike="Another phase of the job; laptops; a fixed clock does not move at all.",
         steps=(
             "Power cables and supply under load.",
@@ -199,8 +204,8 @@ TEXTS: dict[str, RuleText] = {
         label="PCIe",
         render=_bus,
         sees="Bytes to and from the card against what its link carries.",
-        decides="70 % of the payload rate (85 % of the lanes' rate) in 15 of 30 s (ends below 55 %). A loss where the GPU waits 8 % or "
-        "more, else a state.",
+        decides="70 % of the payload rate (85 % of the lanes' rate) in one direction in 15 of 30 s (ends below "
+        "55 %). A loss, likely, where the GPU waits in pulses for 8 % or more, else a state.",
         unlike="GPUs that talk to each other use both ways; copies that are not pinned reach 30 to 50 %.",
         steps=(
             "Send uint8 and normalise on the GPU: a quarter of the bytes.",
@@ -216,7 +221,8 @@ TEXTS: dict[str, RuleText] = {
         label="PCIe errors",
         render=_errors,
         sees="How many packets the link sends again.",
-        decides="More in a minute than 0.15, 0.3, 0.48, 0.96, 1.92 or 3.84 per lane for generations 1 to 6.",
+        decides="More in a minute than 0.15, 0.3, 0.48, 0.96, 1.92 or 3.84 per lane for generations 1 to 6, "
+        "rounded up (ends at half of that). A warning.",
         unlike="A few repeats are physics.",
         steps=(
             "Reseat the card, try another slot.",
@@ -232,7 +238,8 @@ TEXTS: dict[str, RuleText] = {
         label="memory channels",
         render=_channels,
         sees="The memory modules the machine lists, and their channels.",
-        decides="One module where there is room for 2, or fewer than half of the channels. A warning beside a loader that lacks CPU.",
+        decides="One module where there is room for 2 (or the room is not told), or fewer than half of the "
+        "channels. A notice; a warning beside a loader that lacks CPU or copies that are not pinned.",
         unlike="Virtual machines, whose tables are fiction.",
         steps=(
             "Fill the matched slots of the manual.",

@@ -81,8 +81,8 @@ TEXTS: dict[str, RuleText] = {
         sees=_SEES,
         decides=f"After {link.LOAD_S:.0f} s with the GPU at {link.LOAD_UTILIZATION:.0%}: fewer lanes than "
         "card and slot both have is a warning; a slot, or a hop on the way to the CPU, with fewer "
-        f"lanes is a notice, a warning at x{link.NARROW_SLOT} and below. It ends after "
-        f"{link.EXIT_S:.0f} s of full width under load.",
+        f"lanes is a notice, a warning at x{link.NARROW_SLOT} and below, and only likely. It ends after "
+        f"{link.EXIT_S:.0f} s in which every reading under load shows full width.",
         unlike="An idle card that saves power; cards made for x8; laptops, virtual machines and GPUs on "
         "the CPU's package, which are listed as not checked.",
         steps=(
@@ -102,7 +102,7 @@ TEXTS: dict[str, RuleText] = {
         decides=f"After {link.LOAD_S:.0f} s with the GPU at {link.LOAD_UTILIZATION:.0%} and "
         f"{link.TRAFFIC_BYTES_PER_S / 1e6:.0f} MB/s on the link: one generation below is a notice, "
         f"two below or generation {link.OLD_GENERATION} and less a warning. It ends after "
-        f"{link.EXIT_S:.0f} s at full speed.",
+        f"{link.EXIT_S:.0f} s in which every reading under load shows full speed.",
         unlike="Generation 1 on an idle card is how it saves power. A board of an older generation is "
         "named in the check's line, it is no fault.",
         steps=(
