@@ -85,7 +85,8 @@ def hidden_waiting(window: Window, active: bool) -> Waiting | None:
     if isinstance(shape, Abstain) or shape.kind not in _HIDDEN or shape.mean_ratio is None:
         return None
     idle = 1.0 - shape.mean_ratio
-    return Waiting(idle, None, None, False) if idle >= (HIDDEN_EXIT_RATIO if active else HIDDEN_RATIO) else None
+    least = HIDDEN_EXIT_RATIO if active else HIDDEN_RATIO
+    return Waiting(idle, None, None, False) if idle >= least else None
 
 
 def known_shape(window: Window) -> Shape | Abstain:
